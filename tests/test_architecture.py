@@ -257,9 +257,9 @@ NAMES_OPS = {  # what frameworks call an op, the adapters' calls, and what a sma
     "training/steps.py",
 }
 OTHER_WORDS = {  # strings that are an op's name and mean something else
-    ("reporting", "linear"),  # an axis' scale, and the op of the seeds' page
+    ("reporting", "linear"),  # an axis' scale, and the op of the threads' tables
     ("reporting", "log"),  # an axis' scale
-    ("reporting", "cos"),  # the op of the seeds' page
+    ("reporting", "cos"),  # the op of the threads' tables
     ("reporting", "sin"),
     ("reporting", "rsqrt"),  # a word in models' names
     ("alignment", "momentum"),  # a hyper-parameter

@@ -271,13 +271,8 @@ def test_every_word_is_used_and_has_the_same_figures_in_both_languages():
                    for name in names), key  # fmt: skip
     for verdict in vocabulary.LEVEL_WORDS:
         assert vocabulary.short_of(verdict, "zh") != verdict.short
-        assert vocabulary.meaning_of(verdict, "zh") != verdict.meaning
-    for names, meaning in (
-        (vocabulary.FLAGS, vocabulary.meaning_of_flag),
-        (vocabulary.STATUSES, vocabulary.meaning_of_status),
-        (vocabulary.PROPERTIES, vocabulary.meaning_of_property),
-    ):
-        assert all(meaning(name, "zh") != meaning(name, "en") for name in names)
+    for meanings in vocabulary.MEANINGS.values():
+        assert all(meanings["zh"][name] != meaning for name, meaning in meanings["en"].items())
 
 
 def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):

@@ -9,7 +9,6 @@ from rich.console import Console
 from refkernels.reporting import terminal_table
 from refkernels.reporting.measure.inputs import Input, distinguishing_digits, input_of, loss
 from refkernels.reporting.measure.pages import Report
-from refkernels.reporting.measure.seeds import seeds, sentences
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import (
     MOST_EXPLAINED,
@@ -17,6 +16,7 @@ from refkernels.reporting.measure.symptoms import (
     symptoms,
     worth_explaining,
 )
+from refkernels.reporting.measure.threads import sentences, threads_of
 from refkernels.reporting.words.report import words_of
 
 PARAMETERS = {"n": 8, "ratio": 1.0, "high": 9.0}
@@ -358,8 +358,8 @@ def test_the_threads_are_answered_from_the_records():
     gradient["flags"] = ["nonzero_at_zero"]
     gradient["error"]["max_abs_at_zero"] = 0.0014
     study = Study.of([*pairs, gradient, _thread("cos", "seed_pi", "y")])
-    threads = seeds(study)
-    assert [row[1] for row in threads.tables["seed:layernorm"]] == ["dx"]
+    threads = threads_of(study)
+    assert [row[1] for row in threads.tables["thread:layernorm"]] == ["dx"]
     text = " ".join(sentences(threads, EN))
     for words in ("only where the bias is not zero", "return something else: torch", "beyond 1"):
         assert words in text
@@ -374,14 +374,14 @@ def test_a_thread_that_the_records_contradict_is_not_claimed():
         for bias in ("zero", "uniform")
     ]  # fmt: skip
     broken = _thread("cos", "seed_pi", "y", invariants_violated=["abs_at_most_one"])
-    assert sentences(seeds(Study.of([*pairs, broken])), EN) == []
+    assert sentences(threads_of(Study.of([*pairs, broken])), EN) == []
 
 
 def test_a_seed_in_a_name_is_not_a_thread():
     pair = synthetic.agreement(
         "linear", "forward", "y", "float32", "linear/k_sweep[K=1,seed=0]", "a", "b", 1.0, 0.0, 0
     )
-    assert not seeds(Study.of([pair]))
+    assert not threads_of(Study.of([pair]))
 
 
 def test_an_answer_is_shown_in_enough_digits_to_differ_from_the_exact_one():

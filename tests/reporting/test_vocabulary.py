@@ -7,9 +7,11 @@ from refkernels.reporting.words.report import listed, some_of, words_of
 
 def test_every_word_of_a_record_has_a_meaning() -> None:
     assert tuple(verdict.name for verdict in vocabulary.LEVEL_WORDS) == words.LEVELS
-    assert tuple(vocabulary.FLAGS) == words.FLAGS
-    assert tuple(vocabulary.STATUSES) == words.FAULTS
-    assert tuple(vocabulary.PROPERTIES) == words.PROPERTIES
+    meanings = {kind: tuple(by_name["en"]) for kind, by_name in vocabulary.MEANINGS.items()}
+    assert sorted(meanings.pop("meaning")) == sorted(words.LEVELS)
+    kinds = ("flag", "status", "property")
+    expected = (words.FLAGS, words.FAULTS, words.PROPERTIES)
+    assert meanings == dict(zip(kinds, expected, strict=True))
 
 
 def test_ranks_follow_the_levels_and_leave_room_for_the_unknown() -> None:

@@ -11,20 +11,13 @@ from typing import Any
 
 from refkernels.reporting.answer.facts import says
 from refkernels.reporting.answer.markdown import folded, grid
-from refkernels.reporting.words.catalogues import LANGUAGES, by_language
+from refkernels.reporting.words.catalogues import by_language
 from refkernels.reporting.words.escaping import code, escaped
-from refkernels.suggestion import instead
 
 Record = Mapping[str, Any]
 Words = Mapping[str, str]
+words_of = by_language("alignment").__getitem__
 _LISTED = 20  # most suspects or causes on the page; the record has all
-
-
-def words_of(lang: str) -> Words:
-    """The sentences of a language. Raises ValueError for an unknown language."""
-    if lang not in LANGUAGES:
-        raise ValueError(f"There is no language {lang!r}: {instead(lang, LANGUAGES)}.")
-    return by_language("alignment")[lang]
 
 
 def markdown(alignment: Record, lang: str = "en") -> str:

@@ -79,7 +79,6 @@ def _unfolded_parts(answer: Record, lang: str) -> list[str]:
 
 def _table(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> str:
     rows = []
-    colon = ": " if lang == "en" else "："
     for kernel in kernels:
         model = kernel.model
         bits = "–"
@@ -91,7 +90,7 @@ def _table(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) 
             if "order" in model["details"] and model["cause"] not in _ORDERS:
                 model_text = f"{model['cause']}, {model_text}"
             also = words["and_others"] if model is kernel.best and len(kernel.models) > 1 else ""
-            bits = f"{escaped(model_text)}{also}{colon}{share}"
+            bits = f"{escaped(model_text)}{also}{words['colon']}{share}"
         flag = "unusual" if kernel.unusual else "avoidable" if kernel.avoidable else ""
         verdict = words[f"verdict:{flag or kernel.verdict}"]
         name = kernel.name or words["The kernel"]
@@ -163,28 +162,26 @@ def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: 
         if kernel.avoidable and kernel_advice == NO_BUG[lang]:
             kernel_advice = avoiding_advice(kernel.avoidable, kernel.format, lang)
         todo.setdefault(words["todo:unexplained"] if bad else kernel_advice, []).append(kernel.name)
-    colon = ": " if lang == "en" else "："
-    parts = [_bullets(causes, colon)]
+    parts = [_bullets(causes, words)]
     if len(todo) == 1:
-        parts.append(f"**{words['todo']}**{colon}{next(iter(todo))}")
+        parts.append(f"**{words['todo']}**{words['colon']}{next(iter(todo))}")
     elif todo:
-        parts.append(f"**{words['todo']}**{colon.strip()}\n\n{_bullets(todo, colon)}")
+        parts.append(f"**{words['todo']}**{words['colon'].strip()}\n\n{_bullets(todo, words)}")
     return parts
 
 
-def _bullets(names_by_text: Mapping[str, list[str]], colon: str) -> str:
+def _bullets(names_by_text: Mapping[str, list[str]], words: Mapping[str, str]) -> str:
     """One line for each text, after the names of its kernels."""
     lines = []
     for text, names in names_by_text.items():
         kernels = ", ".join(escaped(name) for name in names if name)
-        lines.append(f"- {kernels}{colon}{text}" if kernels else f"- {text}")
+        lines.append(f"- {kernels}{words['colon']}{text}" if kernels else f"- {text}")
     return "\n".join(lines)
 
 
 def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list[str]:
     lines = []
-    best = kernel.best
-    colon = ": " if lang == "en" else "："
+    best, colon, space = kernel.best, words["colon"], words["space"]
     if best is None:
         if kernel.verdict == "correctly_rounded":
             return [f"**{words['no_cause']}**{colon}{words['flawless']}"]
@@ -193,7 +190,7 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
         if kernel.explained_by_rounding:
             size = words["form_avoidable" if kernel.avoidable else "ordinary"]
             parts = [size, *_fits_too(kernel, words, lang)]
-            lines.append(f"**{words['no_cause']}**{colon}{_space(lang).join(parts)}")
+            lines.append(f"**{words['no_cause']}**{colon}{space.join(parts)}")
         else:
             lines.append(f"**{words['unexplained']}**{colon}{_nearest(kernel, words)}")
     else:
@@ -203,11 +200,11 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
         )
         if "statement" in best["details"]:
             model_sentence = statement(best["model"], best["details"]["statement"], lang)
-            text += _space(lang) + escaped(model_sentence)
+            text += space + escaped(model_sentence)
         if among and best["cause"] == "summation_order":
-            text += _space(lang) + _alike(kernel.models, words, lang)
+            text += space + _alike(kernel.models, words, lang)
         for rival in kernel.rivals:
-            text += _space(lang) + words["also"].format(
+            text += space + words["also"].format(
                 says=escaped(says(rival, lang)), cause=rival["cause"]
             )
         lines.append(text)
@@ -224,7 +221,7 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
             condition=condition,
             absolute=_absolute(kernel, words),
         )
-        lines[0] += _space(lang) + element_sentence
+        lines[0] += space + element_sentence
     return lines
 
 
@@ -247,7 +244,9 @@ def _evidence(kernel: ExplainedKernel, best: Record, words: Mapping[str, str], l
     )
     confidence = words[best["confidence"]]
     text = words["evidence"].format(cause=best["cause"], confidence=confidence, why=why)
-    return text + ("" if best["bits"] is None else _space(lang) + _bits(kernel, best, words, lang))
+    return text + (
+        "" if best["bits"] is None else words["space"] + _bits(kernel, best, words, lang)
+    )
 
 
 def _kind(best: Record) -> str:
@@ -269,7 +268,7 @@ def _bits(kernel: ExplainedKernel, best: Record, words: Mapping[str, str], lang:
     if best["needed"] is None:
         return text
     would = words["would"].format(needed=show(best["needed"]), units=show(best["units"]))
-    return text + _space(lang) + would
+    return text + words["space"] + would
 
 
 def _fits_too(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list[str]:
@@ -282,8 +281,8 @@ def _fits_too(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> l
             dict.fromkeys(str(candidate["model"]) for candidate in alike if candidate["model"])
         )
         if len(models) > 1:
-            sentence += _space(lang) + _alike(models, words, lang)
-        lines.append(sentence + _space(lang) + _bits(kernel, best, words, lang))
+            sentence += words["space"] + _alike(models, words, lang)
+        lines.append(sentence + words["space"] + _bits(kernel, best, words, lang))
     return lines
 
 
@@ -291,10 +290,6 @@ def _alike(models: list[str], words: Mapping[str, str], lang: str) -> str:
     """Models with the same bits."""
     names = (escaped(model_name(model, lang)) for model in models)
     return words["models"].format(models=words["list"].join(names))
-
-
-def _space(lang: str) -> str:
-    return " " if lang == "en" else ""
 
 
 def _nearest(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
@@ -367,7 +362,7 @@ def _ruled_out(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: s
     if any(row[2] == show_ratio(None) for row in rows):
         notes.insert(0, words["no_bound"])
     table = [grid(words["ruled_out_columns"], rows, "ll---")] if rows else []
-    return "\n\n".join([*table, *([_space(lang).join(notes)] if notes else [])])
+    return "\n\n".join([*table, *([words["space"].join(notes)] if notes else [])])
 
 
 def _error_left(value: Any) -> float:

@@ -8,7 +8,6 @@ from typing import Any
 from refkernels.reporting.answer.facts import Record, advice, place_of, says
 from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.answer.sentences import summary as summary_of
-from refkernels.reporting.answer.sentences import words_of
 from refkernels.reporting.words.catalogues import by_language
 from refkernels.reporting.words.escaping import escaped
 
@@ -18,14 +17,12 @@ _ALTERNATIVES = 3  # how many causes a sentence names; the page lists all
 
 def summary(answer: Record, lang: str = "en") -> str:
     """The answer in one sentence."""
-    words_of(lang)
     words = _WORDS[lang]
     return words["join"].join(_sentences(answer["kernels"], words, lang)) + words["end"]
 
 
 def page(answer: Record, lang: str = "en") -> str:
     """The answer in Markdown, for a terminal and to paste into the thread."""
-    words_of(lang)
     words = _WORDS[lang]
     parts = [f"**{escaped(summary(answer, lang), 4000)}**", _table(answer, words)]
     parts += [

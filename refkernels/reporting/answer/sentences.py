@@ -16,10 +16,9 @@ from refkernels.reporting.answer.facts import (
     show,
     show_ratio,
 )
-from refkernels.reporting.words.catalogues import LANGUAGES
 from refkernels.reporting.words.forms import avoidable, form_name
-from refkernels.suggestion import instead
 
+words_of = WORDS.__getitem__
 _ASTONISHING = 4.0
 """ulp, the declared limit of elementwise ops: smaller errors need no condition number."""
 
@@ -28,9 +27,8 @@ def summary(answer: Record, lang: str = "en") -> str:
     """The answer in one sentence."""
     words = words_of(lang)
     kernels = kernels_of(answer)
-    end = "." if lang == "en" else "。"
     if len(kernels) == 1:
-        return _one_kernel(kernels[0], words, lang) + end
+        return _one_kernel(kernels[0], words, lang) + words["stop"]
     parts = []
     bad = [kernel for kernel in kernels if not kernel.fine]
     # Of many kernels, some of them wrong, the wrong ones matter, not the widest pair.
@@ -46,17 +44,7 @@ def summary(answer: Record, lang: str = "en") -> str:
             (kernel.largest_bound for kernel in kernels), key=lambda ratio: number(ratio) or 0.0
         )
         parts.append(words["all_fine"].format(bound=show_ratio(bound)))
-    return ("; " if lang == "en" else "；").join(parts) + end
-
-
-def words_of(lang: str) -> Mapping[str, str]:
-    """The sentences of a language. Raises ValueError for an unknown language, TypeError for
-    anything but a name."""
-    if not isinstance(lang, str):
-        raise TypeError(f"lang is of type {type(lang).__name__}, but it must be a name.")
-    if lang not in LANGUAGES:
-        raise ValueError(f"There is no language {lang!r}: {instead(lang, LANGUAGES)}.")
-    return WORDS[lang]
+    return words["list"].join(parts) + words["stop"]
 
 
 def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:

@@ -17,7 +17,7 @@ from refkernels.reporting.measure.study import Measurement
 from refkernels.reporting.templating import style, template
 from refkernels.reporting.words.numerals import ulps
 from refkernels.reporting.words.report import counted, words_of
-from refkernels.reporting.words.vocabulary import meaning_of_status, short_of
+from refkernels.reporting.words.vocabulary import meaning_of, short_of
 
 WIDTH = 80
 
@@ -56,7 +56,7 @@ def state(measurement: Measurement | None, words: Mapping[str, str], between: st
         return "–"
     lang = words["lang"]
     if measurement.status != "ok":
-        return meaning_of_status(measurement.status, lang)
+        return meaning_of("status", measurement.status, lang)
     level = level_of(measurement)
     mean = measurement.number("ulp", "mean")
     size = (

@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from refkernels.records.words import PROPERTIES
 from refkernels.reporting.measure.scores import largest
 from refkernels.reporting.measure.study import Study, as_number
 from refkernels.reporting.reading import Record
-from refkernels.reporting.words.vocabulary import PROPERTIES, rank_of_direction, rank_of_dtype
+from refkernels.reporting.words.vocabulary import rank_of_direction, rank_of_dtype
 
 
 @dataclass
@@ -234,12 +235,11 @@ def invariances(study: Study) -> list[Invariance]:
         if (record.get("status") or "ok") == "ok":
             cells = groups[record["op"]][record["property"]]
             cells.setdefault(subject, Checks()).add(record)
-    known_properties = list(PROPERTIES)
     tables = []
     for op, properties in groups.items():
         order = sorted(
             properties,
-            key=lambda p: (known_properties.index(p) if p in known_properties else 99, p),
+            key=lambda p: (PROPERTIES.index(p) if p in PROPERTIES else 99, p),
         )
         rows = [(name, properties[name]) for name in order]
         tables.append(Invariance(op, rows))

@@ -12,7 +12,7 @@ from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import large, share
 from refkernels.reporting.words.report import counted, listed
 from refkernels.reporting.words.vocabulary import (
-    meaning_of_status,
+    meaning_of,
     rank_of_dtype,
     rank_of_status,
     verdict,
@@ -129,7 +129,7 @@ def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
     for status, failures in groups.items():
         text = f"{len(failures):,}" if len(subjects) > 1 else reason_of(failures, words)
         detail = words["reason"].format(text=text) if text else ""
-        kinds.append(meaning_of_status(status, words["lang"]) + detail)
+        kinds.append(meaning_of("status", status, words["lang"]) + detail)
     if kinds:
         number = counted(words, "measurement", len(study.unanswered))
         who, what = listed(words, subjects), listed(words, kinds)

@@ -40,7 +40,6 @@ from refkernels.reporting.measure.inputs import (
 from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.plots import draw_bounds, draw_growth, draw_spread
 from refkernels.reporting.measure.scores import blocks
-from refkernels.reporting.measure.seeds import seeds, sentences
 from refkernels.reporting.measure.series import growth_plots, safe_name, spreads
 from refkernels.reporting.measure.signatures import float32_places
 from refkernels.reporting.measure.study import Measurement, Study, as_number, known_cause
@@ -53,6 +52,7 @@ from refkernels.reporting.measure.symptoms import (
     symptoms,
 )
 from refkernels.reporting.measure.table import table_of
+from refkernels.reporting.measure.threads import sentences, threads_of
 from refkernels.reporting.reading import Record
 from refkernels.reporting.templating import (
     environment_lines,
@@ -177,7 +177,7 @@ class Report:
         study, words = self.study, words_of(self.lang)
         findings = self._findings
         agree, alike = agreements(study.without_formulas), alike_by_case(study.without_formulas)
-        threads = seeds(study)
+        threads = threads_of(study)
         context = {
             "w": words,
             "lang": self.lang,
@@ -214,8 +214,8 @@ class Report:
             "pairs": sorted({names for agreement in agree for names in agreement.pairs}),
             "alike": alike,
             "alike_ids": {op: _anchor("alike", op) for op in alike},
-            "seeds": threads,
-            "seed_sentences": sentences(threads, words),
+            "threads": threads,
+            "thread_sentences": sentences(threads, words),
             "invariances": invariances(study),
             "certainties": certainties(study),
             "tiers": TIERS,
@@ -247,18 +247,15 @@ class Report:
             "misleads": partial(_misleads, words=words),
             "short_of": partial(vocabulary.short_of, lang=self.lang),
             "meaning_of": partial(vocabulary.meaning_of, lang=self.lang),
-            "meaning_of_flag": partial(vocabulary.meaning_of_flag, lang=self.lang),
-            "meaning_of_status": partial(vocabulary.meaning_of_status, lang=self.lang),
-            "meaning_of_property": partial(vocabulary.meaning_of_property, lang=self.lang),
         }
         optional = ("cards", "matrix", "figures", "growth", "invariances", "certainties")
         names = {"invariances": "invariance", "certainties": "certainty"}
         shown = {names.get(name, name): bool(context[name]) for name in optional}
         shown |= {"growth": bool(self.growth or self.spread), "agreement": bool(agree)}
-        shown |= {"seeds": bool(threads)}
+        shown |= {"threads": bool(threads)}
         order = (
             "cards", "matrix", "findings", "figures", "rounding", "growth", "agreement",
-            "invariance", "seeds", "certainty", "unrun", "read", "environments",
+            "invariance", "threads", "certainty", "unrun", "read", "environments",
         )  # fmt: skip
         return {**context, "sections": [name for name in order if shown.get(name, True)]}
 

@@ -49,7 +49,7 @@ def _context(records: list[Record]) -> dict[str, Any]:
         ],
         "css": style(),
         "precise": precise,
-        "meaning_of_status": vocabulary.meaning_of_status,
+        "meaning_of": vocabulary.meaning_of,
     }
 
 

@@ -6,7 +6,9 @@ import functools
 import json
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any
+from typing import Any, NoReturn
+
+from refkernels.suggestion import instead
 
 LANGUAGES = ("en", "zh")
 
@@ -19,15 +21,16 @@ def read_catalogue(name: str) -> dict[str, Any]:
     return catalogue
 
 
-def by_language(*names: str, prefix: str = "") -> Mapping[str, Mapping[str, str]]:
+class Languages(dict[str, Mapping[str, str]]):
+    """Texts by language. Raises ValueError for a language that they do not have."""
+
+    def __missing__(self, lang: object) -> NoReturn:
+        raise ValueError(f"There is no language {lang!r}: {instead(str(lang), LANGUAGES)}.")
+
+
+def by_language(*names: str, prefix: str = "") -> Languages:
     """The texts of some catalogues: by language, by identifier. With a prefix, those that begin
     with it, which then go without it."""
     entries = {key: entry for name in names for key, entry in read_catalogue(name).items()}
-    return {
-        lang: {
-            key.removeprefix(prefix): entry[lang]
-            for key, entry in entries.items()
-            if key.startswith(prefix)
-        }
-        for lang in LANGUAGES
-    }
+    chosen = {k.removeprefix(prefix): e for k, e in entries.items() if k.startswith(prefix)}
+    return Languages({lang: {k: e[lang] for k, e in chosen.items()} for lang in LANGUAGES})

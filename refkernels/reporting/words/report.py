@@ -5,17 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from refkernels.reporting.words.catalogues import LANGUAGES, by_language
-from refkernels.suggestion import instead
+from refkernels.reporting.words.catalogues import by_language
 
-_BY_LANGUAGE = by_language("measured", "compared")
-
-
-def words_of(lang: str) -> Mapping[str, str]:
-    """The words of a language. Raises ValueError for an unknown language."""
-    if lang not in _BY_LANGUAGE:
-        raise ValueError(f"There is no language {lang!r}: {instead(lang, LANGUAGES)}.")
-    return _BY_LANGUAGE[lang]
+words_of = by_language("measured", "compared").__getitem__
 
 
 def counted(words: Mapping[str, str], noun: str, number: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from refkernels.records.words import DIRECTIONS, DTYPES, LEVELS
+from refkernels.records.words import DIRECTIONS, DTYPES, FAULTS, LEVELS
 from refkernels.reporting.words.catalogues import by_language
 
 
@@ -22,7 +22,6 @@ class Verdict:
     short: str
     style: str  # CSS class in HTML
     colour: str  # rich style in the terminal
-    meaning: str
 
     @property
     def rank(self) -> float:
@@ -32,7 +31,14 @@ class Verdict:
 
 _UNKNOWN = LEVELS.index("exceeds_bound") + 0.5
 _SHORT = by_language("vocabulary", prefix="verdict:")
-_MEANINGS = by_language("vocabulary", prefix="meaning:")
+MEANINGS = {
+    kind: by_language("vocabulary", prefix=f"{kind}:")
+    for kind in ("meaning", "flag", "status", "property")
+}
+"""What each verdict means, each flag, status and property, by kind and language."""
+for _lang, _meanings in MEANINGS["meaning"].items():
+    MEANINGS["flag"][_lang] = {"unusual": _meanings["unusual"], **MEANINGS["flag"][_lang]}
+
 _MARKS = {  # the glyph, the CSS class, and the style in the terminal
     "special_value_mismatch": ("≠", "vs", "bold magenta"),
     "invariant_violated": ("⊘", "vi", "bold red"),
@@ -45,32 +51,18 @@ _MARKS = {  # the glyph, the CSS class, and the style in the terminal
     "unusual": ("△", "vu", "yellow"),
 }
 _KNOWN = {
-    name: Verdict(name, glyph, _SHORT["en"][name], style, colour, _MEANINGS["en"][name])
-    for name, (glyph, style, colour) in _MARKS.items()
+    name: Verdict(name, marks[0], _SHORT["en"][name], *marks[1:]) for name, marks in _MARKS.items()
 }
 UNUSUAL = _KNOWN["unusual"]
 LEVEL_WORDS = tuple(_KNOWN[name] for name in LEVELS)
 """All of them, worst first."""
 
-_FLAGS = {
-    lang: {"unusual": _MEANINGS[lang]["unusual"], **flags}
-    for lang, flags in by_language("vocabulary", prefix="flag:").items()
-}
-_STATUSES = by_language("vocabulary", prefix="status:")
-_PROPERTIES = by_language("vocabulary", prefix="property:")
-FLAGS, STATUSES, PROPERTIES = _FLAGS["en"], _STATUSES["en"], _PROPERTIES["en"]
 WIDE = frozenset(["float32", "float64"])  # what people train and check in; shown first
 
 
 def verdict(name: str) -> Verdict:
     """The verdict called `name`; an unknown one ranks just below `exceeds_bound`."""
-    listed = _KNOWN.get(name)
-    if listed is not None:
-        return listed
-    return Verdict(
-        name, "?", name[:16], "vq", "bold",
-        f"A verdict that this version of the report does not know: {name}.",
-    )  # fmt: skip
+    return _KNOWN.get(name) or Verdict(name, "?", name[:16], "vq", "bold")
 
 
 def short_of(verdict: Verdict, lang: str) -> str:
@@ -78,30 +70,14 @@ def short_of(verdict: Verdict, lang: str) -> str:
     return _SHORT[lang].get(verdict.name, verdict.short)
 
 
-def meaning_of(verdict: Verdict, lang: str) -> str:
-    """The meaning of the verdict."""
-    return _MEANINGS[lang].get(verdict.name, verdict.meaning)
-
-
-def meaning_of_flag(name: str, lang: str = "en") -> str:
-    """The meaning of the flag, or its own name in words."""
-    return _FLAGS[lang].get(name, name.replace("_", " ") + ".")
-
-
-def meaning_of_status(name: str, lang: str = "en") -> str:
-    """The meaning of the status, or its own name in words."""
-    return _STATUSES[lang].get(name, name.replace("_", " "))
-
-
-def meaning_of_property(name: str, lang: str = "en") -> str:
-    """What stays the same, or the property's own name in words."""
-    return _PROPERTIES[lang].get(name, name.replace("_", " "))
+def meaning_of(kind: str, name: str, lang: str = "en") -> str:
+    """What a verdict ("meaning"), flag, status or property means; of an unknown one, its name."""
+    return MEANINGS[kind][lang].get(name, name.replace("_", " "))
 
 
 def rank_of_status(name: str) -> int:
     """Errors first, `unsupported` (a fact, not a fault) last."""
-    order = list(STATUSES)
-    return order.index(name) if name in STATUSES else -1
+    return FAULTS.index(name) if name in FAULTS else -1
 
 
 def rank_of_dtype(name: str) -> tuple[int, str]:

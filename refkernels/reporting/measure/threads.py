@@ -1,4 +1,4 @@
-"""The seeds: the published threads that this project began with, answered from the records.
+"""The published threads that this project began with, answered from the records.
 
 They are: linear, where the frameworks' difference depends on the initialisation; LayerNorm of a row
 of two close numbers, and its gradient, which is exactly zero; cos and sin at pi and along a cosine
@@ -19,10 +19,10 @@ from refkernels.reporting.words.report import listed
 DTYPE = "float32"  # the threads' format
 CHIEF = {"torch", "paddle"}  # the pair that the linear thread compares
 _THREADS = (  # the table, the regime, its ops (none: all) in the forward pass, the outputs
-    ("seed:layernorm", "seed_layernorm", (), ("y", "dx")),
-    ("seed:pi", "seed_pi", ("cos", "sin"), ("y",)),
-    ("seed:pi", "cosine_schedule", ("cos",), ("y",)),
-    ("seed:gradients", "affine_gradients", (), ("dweight", "dbias")),
+    ("thread:layernorm", "seed_layernorm", (), ("y", "dx")),
+    ("thread:pi", "seed_pi", ("cos", "sin"), ("y",)),
+    ("thread:pi", "cosine_schedule", ("cos",), ("y",)),
+    ("thread:gradients", "affine_gradients", (), ("dweight", "dbias")),
 )
 
 Pair = tuple[str, str]
@@ -31,7 +31,7 @@ Rows = list[tuple[str, str, dict[str, Measurement]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Seeds:
+class Threads:
     """All threads that the records hold."""
 
     linear: dict[str, dict[Pair, SeatPair]]  # how far each pair is apart, by case
@@ -43,7 +43,7 @@ class Seeds:
         return bool(self.linear or any(self.tables.values()))
 
 
-def seeds(study: Study) -> Seeds:
+def threads_of(study: Study) -> Threads:
     """The threads' cases, in float32."""
     linear: dict[str, dict[Pair, SeatPair]] = defaultdict(dict)
     every: dict[Pair, SeatPair] = {}
@@ -61,7 +61,7 @@ def seeds(study: Study) -> Seeds:
     tables: dict[str, Rows] = defaultdict(list)
     for name, regime, ops, outputs in _THREADS:
         tables[name] += _rows(study, regime, ops, outputs)
-    return Seeds(
+    return Threads(
         dict(sorted(linear.items())), tables,
         [names for names in order if names in unequal],
         [names for names in order if names not in unequal],
@@ -82,7 +82,7 @@ def _rows(study: Study, regime: str, ops: tuple[str, ...], outputs: tuple[str, .
     return [(*place, rows[place]) for place in sorted(rows, key=plain_first)]
 
 
-def sentences(threads: Seeds, words: Mapping[str, str]) -> list[str]:
+def sentences(threads: Threads, words: Mapping[str, str]) -> list[str]:
     """The answers to the threads in words, each only if the records bear it out."""
     lines = []
     apart: dict[bool, list[float | None]] = defaultdict(list)  # by whether the bias is 0
@@ -91,11 +91,11 @@ def sentences(threads: Seeds, words: Mapping[str, str]) -> list[str]:
             chief = (pair.difference for names, pair in pairs.items() if set(names) == CHIEF)
             apart["bias=zero" in case] += chief
     if apart[True] and apart[False] and all(apart[False]) and not any(apart[True]):
-        lines.append(words["seed:said_linear"])
-    gradients = [row for _, output, row in threads.tables["seed:layernorm"] if output == "dx"]
+        lines.append(words["thread:said_linear"])
+    gradients = [row for _, output, row in threads.tables["thread:layernorm"] if output == "dx"]
     if nonzero := {name for row in gradients for name, m in row.items() if m.at_zero}:
-        lines.append(words["seed:said_layernorm"].format(who=listed(words, sorted(nonzero))))
-    shown = [m for _, _, row in threads.tables["seed:pi"] for m in row.values()]
+        lines.append(words["thread:said_layernorm"].format(who=listed(words, sorted(nonzero))))
+    shown = [m for _, _, row in threads.tables["thread:pi"] for m in row.values()]
     if shown and not any(m.record.get("invariants_violated") for m in shown):
-        lines.append(words["seed:said_pi"])
+        lines.append(words["thread:said_pi"])
     return lines
