@@ -78,17 +78,10 @@ def as_seconds(value: Any, name: str) -> float:
 
 
 def as_path(value: Any, name: str) -> Path:
-    """A path. Raises TypeError for anything but a path, ValueError if no file can have the name."""
+    """A path. Raises TypeError for anything else."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a path.")
-    try:
-        path = Path(value)
-        os.fsencode(path)
-    except UnicodeEncodeError as failure:  # a lone surrogate
-        raise ValueError(f"{name} is not a path: no file can have that name.") from failure
-    if "\0" in str(path):
-        raise ValueError(f"{name} is not a path: no file can have that name.")
-    return path
+    return Path(value)
 
 
 def as_settings(value: Any) -> dict[str, str]:

@@ -15,23 +15,11 @@ from refkernels.metrology.permitted import permitted
 from refkernels.metrology.summary import Summary
 from refkernels.metrology.ulp_errors import ulp
 from refkernels.op import Sum
-from refkernels.range_limits import RangeLimits
+from refkernels.range_limits import VAGUE, RangeLimits, doubtful_error
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 Places = list[int]
-
-
-def _no_cause(places: Places) -> str | None:
-    return None
-
-
-def _nothing_broken(got: Array, except_there: Bools) -> tuple[tuple[str, ...], Bools]:
-    return (), np.zeros(got.shape, np.bool_)
-
-
-def _no_conditions() -> Mapping[str, Array]:
-    return {}
 
 
 @dataclass(frozen=True)
@@ -63,9 +51,12 @@ class JudgedOutput:
     attainable: Callable[[], Sequence[Mapping[str, Array]]] = tuple
     inputs: Mapping[str, Array] = field(default_factory=dict)
     limits: RangeLimits | None = None
-    breaks: Callable[[Array, Bools], tuple[tuple[str, ...], Bools]] = _nothing_broken
-    cause: Callable[[Places], str | None] = _no_cause
-    conditions: Callable[[], Mapping[str, Array]] = _no_conditions
+    breaks: Callable[[Array, Bools], tuple[tuple[str, ...], Bools]] = lambda got, _: (
+        (),
+        got != got,
+    )
+    cause: Callable[[Places], str | None] = lambda places: None
+    conditions: Callable[[], Mapping[str, Array]] = dict
 
     @cached_property
     def summary(self) -> Summary:
@@ -112,6 +103,15 @@ class JudgedOutput:
     def label(self) -> str:
         """The output's name in messages: "layernorm y"."""
         return f"{self.op} {self.name}".strip()
+
+    @property
+    def width(self) -> float:
+        """The error that the bound of a middling element allows, as a share of the result."""
+        doubtful = doubtful_error(self.reference, self.format)
+        with np.errstate(all="ignore"):
+            shares = self.bound / (math.nan if doubtful is None else doubtful)
+        shares = shares[np.isfinite(shares)]
+        return VAGUE * float(np.median(shares)) if shares.size else 0.0
 
     @cached_property
     def ratios(self) -> npt.NDArray[np.float64]:

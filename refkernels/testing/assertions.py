@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from refkernels import question
+from refkernels.arguments import as_flag
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
@@ -153,8 +154,10 @@ def assert_kernel(
             None if max_ulp is None else limits.limit_of(max_ulp, "max_ulp"),
             None if max_over_plain is None else limits.ratio_of(max_over_plain, "max_over_plain"),
             factor,
-            fail_on_avoidable=limits.truth_of(fail_on_avoidable, "fail_on_avoidable"),
-            allow_overflow=limits.choice_of(allow_overflow, "allow_overflow"),
+            fail_on_avoidable=as_flag(fail_on_avoidable, "fail_on_avoidable"),
+            allow_overflow=None
+            if allow_overflow is None
+            else as_flag(allow_overflow, "allow_overflow"),
         )
     except (TypeError, ValueError) as refusal:  # pytest shows the caller alone
         raise refusal.with_traceback(None) from refusal.__cause__

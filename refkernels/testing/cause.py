@@ -6,6 +6,7 @@ A process that has spent `SECONDS` on explanations (a property-based test that s
 looks for no more causes.
 """
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ _LARGE = (
 )
 
 _spent = 0.0
+_said: dict[tuple[str, ...], tuple[int, Any]] = {}  # explanations by test, output and cause
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class FailedQuestion:
     def cause(self, places: list[int]) -> str:
         """The lines that give the cause with its confidence and its advice, or the reason why there
         is none. `places`: the worst elements of the output."""
+        global _spent
         if _spent >= SECONDS:
             return (
                 f"  Cause: not looked for, as this process has spent {SECONDS:g} s on causes: call "
@@ -60,9 +63,11 @@ class FailedQuestion:
         except Exception as error:  # a failure here must not hide the assertion
             if kept_rows < all_rows and isinstance(error, ValueError):  # some rows make no question
                 return _LARGE
-            return f"  Cause: not found, as refkernels.explain failed ({_short(error)})."
+            said = next(iter(str(error).splitlines()), "")[:200]
+            said = f"{type(error).__name__}: {said}".removesuffix(": ")
+            return f"  Cause: not found, as refkernels.explain failed ({said})."
         finally:
-            _spend(time.perf_counter() - start)
+            _spent += time.perf_counter() - start
 
     def _excerpt(self, places: list[int]) -> "tuple[FailedQuestion | None, int, int]":
         """A small question itself, or some rows of a large one, with their number and the number of
@@ -132,6 +137,7 @@ def _cause_lines(question: FailedQuestion, scope: str) -> str:
     explanation = explain(
         question.op, question.inputs, question.outputs, question.params, question.direction
     )
+    explanation, cases = _with_earlier(question, explanation)
     kernel = ExplainedKernel("", explanation.to_dict())
     if kernel.best is None and kernel.fine:
         return (
@@ -142,17 +148,23 @@ def _cause_lines(question: FailedQuestion, scope: str) -> str:
         return f"  Cause: unknown{scope}: none of {kernel.tried} hypotheses fits."
     perhaps = "perhaps " if explanation.confidence == "consistent" else ""
     text = says(kernel.best, "en", len(kernel.models) > 1)
+    where = "this case" if cases == 1 else f"{cases} failures of this test"
     return (
-        f"  Cause: {perhaps}{explanation.cause}, {explanation.confidence}{scope}: in this case the "
+        f"  Cause: {perhaps}{explanation.cause}, {explanation.confidence}{scope}: in {where} the "
         f"kernel {text}.\n  Next step: {advice(str(explanation.cause), 'en')}"
     )
 
 
-def _short(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+def _with_earlier(question: FailedQuestion, explanation: Any) -> tuple[Any, int]:
+    """What this failure and earlier ones of the running test function, of that cause, allow
+    together, and how many they are; this one alone where they exclude each other."""
+    from refkernels.diagnosis import several_cases
 
-
-def _spend(seconds: float) -> None:
-    global _spent
-    _spent += seconds
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rsplit(" ", 1)[0].partition("[")[0]
+    key = test, question.op.name, question.direction, question.output, str(explanation.cause)
+    cases, earlier = _said.get(key, (0, explanation))
+    agreed = several_cases.together(explanation, [earlier])
+    if not test or not several_cases.is_sure(agreed) or agreed.cause != explanation.cause:
+        return explanation, 1
+    _said[key] = cases + 1, agreed
+    return agreed, cases + 1

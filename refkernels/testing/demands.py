@@ -56,7 +56,7 @@ class Demands:
         """Raise AssertionError if the answer fails a demand, or if none of its elements is
         certified; warn if some elements are not, or are undecided, or if the error is unusual."""
         __tracebackhide__ = True
-        TALLY.add(answer.label, answer.summary.max_ratio)
+        TALLY.add(answer.label, answer.summary.max_ratio, answer.width)
         judged = verdict(answer.summary.counts, answer.broken)
         if self.verdict == "rounding" and self._tolerates(judged, answer):
             kind = RangeWarning if judged == "range_limited" else IllConditionedWarning

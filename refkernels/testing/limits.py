@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
@@ -15,37 +14,19 @@ from refkernels.question import is_huge, is_number
 Array = npt.NDArray[Any]
 
 
-def limit_of(value: Any, name: str) -> float:
-    """The value as a number >= 0, infinity included. Raises TypeError or ValueError."""
+def limit_of(value: Any, name: str, least: str = ">= 0") -> float:
+    """The value as a number >= 0, infinity included, or > 0. Raises TypeError or ValueError."""
     if not is_number(value):
-        raise TypeError(f"{name} is of type {_type(value)}: it must be a number >= 0.")
+        raise TypeError(f"{name} is of type {_type(value)}: it must be a number {least}.")
     number = float(value) if not is_huge(value) else math.inf if value > 0 else -math.inf
-    if not number >= 0.0:
-        raise ValueError(f"{name} is {number:g}: it must be a number >= 0.")
+    if not (number > 0.0 or (number == 0.0 and least == ">= 0")):
+        raise ValueError(f"{name} is {number:g}: it must be a number {least}.")
     return number
 
 
 def ratio_of(value: Any, name: str) -> float:
-    """The value as a number > 0, which a ratio of errors may reach; only exact answers have a
-    ratio of 0. Raises TypeError or ValueError."""
-    number = limit_of(value, name)
-    if not number > 0.0:
-        raise ValueError(f"{name} is 0: it must be a number > 0.")
-    return number
-
-
-def truth_of(value: Any, name: str) -> bool:
-    """The value, True or False. Raises TypeError for anything else."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} is of type {_type(value)}: it must be True or False.")
-    return bool(value)
-
-
-def choice_of(value: Any, name: str) -> bool | None:
-    """The value as True, False or None. Raises TypeError for anything else."""
-    if value is not None and not isinstance(value, bool):
-        raise TypeError(f"{name} is of type {_type(value)}: it must be True, False or None.")
-    return value
+    """A ratio of errors, which is 0 for exact answers alone. Raises as `limit_of` does."""
+    return limit_of(value, name, "> 0")
 
 
 def check_dtype(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -115,10 +115,5 @@ def _best_rtol(magnitude: Array, bound: Array) -> float:
 
 def _rounded_up(value: float) -> float:
     """Rounded up to two decimal digits."""
-    if value == 0.0:
-        return 0.0
-    exact = Decimal(value)
-    exponent = exact.adjusted() - 1
-    digits = int(exact.scaleb(-exponent))
-    candidates = (float(f"{digits + more}e{exponent}") for more in (0, 1))
-    return next(rounded for rounded in candidates if rounded >= value)
+    up = Decimal(value).normalize(Context(prec=2, rounding=ROUND_CEILING))
+    return float(up) if float(up) >= value else float(up.next_plus(Context(prec=2)))

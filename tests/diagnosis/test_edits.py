@@ -110,20 +110,14 @@ def test_another_eps_is_an_interval_that_holds_it(eps: float) -> None:
     assert low <= eps <= high
 
 
-LIMITED = {
-    "softmax": softmax,
-    "sum": lambda x: x.sum(-1),
-    "logsumexp": lambda x: np.log(np.exp(x).sum(-1)),
-}
-
-
 @pytest.mark.parametrize("limit", [0.0, -0.5])
-@pytest.mark.parametrize("op", LIMITED)
+@pytest.mark.parametrize("op", ["softmax", "sum"])
 def test_the_interval_of_a_limit_holds_it_whatever_float32_rounds(op: str, limit: float) -> None:
     """All elements of a row share the rounding of its sum, so they are off together."""
     for seed in range(2 * HUNT):
         x = normal(16, 64, seed=seed)
-        y = LIMITED[op](np.maximum(x, np.float32(limit)))
+        floored = np.maximum(x, np.float32(limit))
+        y = softmax(floored) if op == "softmax" else floored.sum(-1)
         best = explained(op, {"x": x}, {"y": y}).candidates[0]
         assert (best.cause, best.confidence) == ("floored", "proven")
         assert best.details["interval"][0] <= limit <= best.details["interval"][1]

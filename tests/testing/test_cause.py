@@ -30,7 +30,19 @@ def test_the_cause_is_quoted_with_its_confidence_and_its_own_advice() -> None:
     message = failure("layernorm", {"x": x}, one_pass(x), EPS, max_over_plain=4)
     assert "Cause: naive_variance, proven: in this case the kernel computes" in message
     assert f"Next step: {CAUSES['naive_variance'].todo['en']}" in message
-    assert "TF32" not in message
+
+
+@pytest.mark.usefixtures("causes")
+def test_what_failures_of_one_test_say_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, told = np.random.default_rng(21), []
+    for number, scale in enumerate((1.0, 2.0**-16, 1.0)):
+        monkeypatch.setenv("PYTEST_CURRENT_TEST", f"test_it.py::test_product[{number}] (call)")
+        a, b = (scale * rng.uniform(0.5, 2.0, (24, 24)).astype(np.float32) for _ in "ab")
+        cut_a, cut_b = ((x.view("u4") & np.uint32(0xFFFFE000)).view("f4") for x in (a, b))
+        told.append(failure("matmul", {"a": a, "b": b}, cut_a @ cut_b))
+    assert "in this case the kernel truncates its inputs to tf32 or float16" in told[0]
+    assert "in 2 failures of this test the kernel truncates its inputs to tf32 (" in told[1]
+    assert "in 3 failures of this test the kernel truncates its inputs to tf32 (" in told[2]
 
 
 @pytest.mark.usefixtures("causes")
@@ -39,7 +51,6 @@ def test_no_cause_is_named_where_none_fits() -> None:
     noise = np.random.default_rng(3).standard_normal(x.shape).astype(np.float32)
     message = failure("layernorm", {"x": x}, noise, EPS)
     assert "Cause: unknown: none of" in message
-    assert "TF32" not in message
 
 
 @pytest.mark.usefixtures("causes")

@@ -124,7 +124,7 @@ def test_a_baseline_that_is_not_installed_is_missing(
     ("named", "error", "words"),
     [
         ({"factor": 0}, ValueError, "factor is 0: it must be a number > 0."),
-        ({"factor": "2"}, TypeError, "factor is of type str: it must be a number >= 0."),
+        ({"factor": "2"}, TypeError, "factor is of type str: it must be a number > 0."),
         ({"params": {"axes": 3}}, ValueError, "softmax has no parameter 'axes'"),
     ],
 )
