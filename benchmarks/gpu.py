@@ -33,7 +33,7 @@ from refkernels.records.files import exists, stored
 from refkernels.records.journal import JournalError
 from refkernels.reporting.reading import RecordsError, read_records
 from refkernels.runs.measurement.journal import MeasurementJournal
-from refkernels.runs.sweeps import CrewError
+from refkernels.runs.sweeps import PoolError
 from refkernels.runs.sweeps.journal import RECORDS
 
 RESULTS = Path(__file__).parent / "results"
@@ -64,7 +64,7 @@ def main() -> int:
     arguments, passed_on = parser.parse_known_args()
     try:
         return run(arguments, passed_on)
-    except (Refused, FrameworkError, JournalError, CrewError, RecordsError, ValueError) as error:
+    except (Refused, FrameworkError, JournalError, PoolError, RecordsError, ValueError) as error:
         print(f"make gpu: {str(error).rstrip('.')}.", file=sys.stderr)
         return 2
 

@@ -73,17 +73,17 @@ class KeptSweeps:
     def sweep(self, missing: Missing, device: str, version: str, range: str | None = None) -> bool:
         """Sweep what is missing; add each function when it is done. Returns whether all answered:
         a failure is kept as a record, and asked again by the next call. Raises JournalError and
-        CrewError."""
+        PoolError."""
         plans = {
             op: sweeps.plan([op], [f"{self.framework}:{device}"], dtypes, range=range)
             for op, dtypes in missing.items()
         }
         answered = True
-        with _crew_of(max(map(most_at_once, plans.values()))) as crew:
+        with _pool_of(max(map(most_at_once, plans.values()))) as pool:
             for number, (op, plan) in enumerate(plans.items(), start=1):
                 _say(f"sweep {number} of {len(plans)}: {op} in {', '.join(plan.dtypes)}")
                 place = self.folder / WORK / f"{version}-{_digest(plan)}" / op
-                records = _swept(plan, place, crew)
+                records = _swept(plan, place, pool)
                 self._add(records)
                 answered &= all(record.get("status") in FINAL for record in records)
                 shutil.rmtree(place)
@@ -107,14 +107,14 @@ class KeptSweeps:
 
 
 @contextmanager
-def _crew_of(most: int) -> Iterator[sweeps.Crew]:
+def _pool_of(most: int) -> Iterator[sweeps.WorkerPool]:
     """Workers for all functions: starting torch on the device takes longer than sweeping one."""
-    crew = _Standing()
-    crew.width = min(crew.width, most)
+    pool = _Standing()
+    pool.width = min(pool.width, most)
     try:
-        yield crew
+        yield pool
     finally:
-        crew.release()
+        pool.release()
 
 
 class _Standing(sweeps.Processes):
@@ -130,13 +130,13 @@ class _Standing(sweeps.Processes):
         super().close(at_once=True)
 
 
-def _swept(plan: SweepPlan, place: Path, crew: sweeps.Crew) -> list[Json]:
+def _swept(plan: SweepPlan, place: Path, pool: sweeps.WorkerPool) -> list[Json]:
     with Log(_say, counted=lambda inputs: f"{inputs / 1e6:,.1f} M") as log:
 
         def show(progress: Progress) -> None:
             log.show(progress.done, progress.total, progress.unit)
 
-        return sweeps.sweep(plan, place, resume=True, crew=crew, progress=show)
+        return sweeps.sweep(plan, place, resume=True, pool=pool, progress=show)
 
 
 def _covers(record: Json, dtype: str, range: str | None) -> bool:

@@ -48,7 +48,7 @@ for found in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
         importlib.import_module(found.name)
         count += 1
 from refkernels.frameworks.transport import SharedFolder
-from refkernels.runs.sweeps.crew import _no_interrupt, usable_cores
+from refkernels.runs.sweeps.pool import _no_interrupt, usable_cores
 with _no_interrupt():
     assert usable_cores() >= 1
 del sys.modules["fcntl"]  # Windows has another lock, which nobody else has

@@ -137,7 +137,7 @@ def _reactions(plan: Any, show: Show, console: Any, lang: str, explain_all: bool
     explanations."""
     import numba
 
-    from refkernels.runs.sweeps.crew import usable_cores
+    from refkernels.runs.sweeps.pool import usable_cores
 
     # This process is ours and calls its kernels from one thread. Between calls, Numba's own pool
     # sleeps; OpenMP's would spin and take the cores from the frameworks.

@@ -87,37 +87,37 @@ def sweep(
     names, _ = asked_seats(framework, kernel, op, abi, python)
     if not names:
         refuse("There is nothing to sweep: name a --framework or a --kernel.")
-    crew = None
+    pool = None
     try:
-        with refusing(out, also=(sweeps.CrewError,)), resumable(out):
+        with refusing(out, also=(sweeps.PoolError,)), resumable(out):
             if scheduler is None:
-                crew = sweeps.Processes(workers)  # its imports run while the plan is made
+                pool = sweeps.Processes(workers)  # its imports run while the plan is made
             with refusing():
                 plan = sweeps.plan(
                     op, names, dtype or ("float32",), range=range, device=device,
                     settings=setting_values, tries=tries, seed=seed, timeout=timeout,
                 )  # fmt: skip
-            if crew is not None:
+            if pool is not None:
                 from refkernels.runs.sweeps.run import most_at_once
 
-                crew.limit(most_at_once(plan))
-                _start(crew, names[0], setting_values, timeout)
+                pool.limit(most_at_once(plan))
+                _start(pool, names[0], setting_values, timeout)
             # The drawing code is imported while the workers start.
             drawing = threading.Thread(
                 target=import_module, args=("refkernels.reporting",), daemon=True
             )
             drawing.start()
-            records = _run(plan, out, resume, crew or sweeps.Dask(str(scheduler)))
+            records = _run(plan, out, resume, pool or sweeps.Dask(str(scheduler)))
     finally:
-        if crew is not None:
-            crew.close(at_once=True)  # if no sweep has done so
+        if pool is not None:
+            pool.close(at_once=True)  # if no sweep has done so
     pages.show_swept(out)
     final = (None, "ok", "unsupported")
     if any(record.get("status") not in final for record in records):
         raise typer.Exit(1)
 
 
-def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) -> None:
+def _start(pool: Any, framework: str, settings: dict[str, str], timeout: float) -> None:
     """Start the first framework of the sweep in every worker."""
     from refkernels.frameworks import catalog
     from refkernels.runs.sweeps import kept
@@ -127,10 +127,10 @@ def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) 
     spec, name = catalog.seat(framework)
     flags = merged({**ONE_THREAD, **settings}, name)
     question = SweepQuestion("", spec, "", "", flags, timeout=timeout)
-    crew.prepare(kept.prepare, question)
+    pool.prepare(kept.prepare, question)
 
 
-def _run(plan: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:
+def _run(plan: Any, out: Path, resume: bool, pool: Any) -> list[dict[str, Any]]:
     from refkernels.runs import sweeps
 
     with shown("sweeping", millions=True) as (show, _):
@@ -138,6 +138,6 @@ def _run(plan: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:
             plan,
             out,
             resume=resume,
-            crew=crew,
+            pool=pool,
             progress=lambda now: show(now.done, now.total, now.unit),
         )

@@ -57,7 +57,7 @@ def _warm_all(names: list[str]) -> Iterator[tuple[str, int]]:
     process warms the first op, so that those that warm the others find the shared kernels."""
     import multiprocessing
 
-    from refkernels.runs.sweeps.crew import usable_cores
+    from refkernels.runs.sweeps.pool import usable_cores
 
     yield names[0], use(names[0])
     if len(names) == 1:

@@ -24,7 +24,7 @@ from refkernels.diagnosis import casefile
 from refkernels.frameworks import catalog, environments, home
 from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.environments import Interpreter
-from refkernels.runs.sweeps import Crew
+from refkernels.runs.sweeps import WorkerPool
 
 REAL = ("torch", "paddle", "oneflow", "mindspore", "jax", "onnxruntime", "tensorflow")
 RELEASED = [Version("1.9.0"), Version("2.13.0")]  # as the index may list them
@@ -200,8 +200,8 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr("refkernels.cli.sweep._start", lambda *arguments: None)
     monkeypatch.setattr("refkernels.runs.sweeps.run._describe", reach)
-    monkeypatch.setattr(sweeps, "Processes", NoCrew)
-    monkeypatch.setattr(sweeps, "Dask", NoCrew)
+    monkeypatch.setattr(sweeps, "Processes", NoPool)
+    monkeypatch.setattr(sweeps, "Dask", NoPool)
 
 
 def furnish(folder: Path) -> None:
@@ -216,7 +216,7 @@ def reach(*arguments: Any, **options: Any) -> None:
     raise Reached
 
 
-class NoCrew(Crew):
+class NoPool(WorkerPool):
     """In the place of a sweep's processes: no work is done."""
 
     def __init__(self, *arguments: Any) -> None:

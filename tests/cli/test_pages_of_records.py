@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from refkernels.cli.app import app
 from refkernels.cli.shared import pages
 from refkernels.records.files import compress
-from refkernels.runs.sweeps import crew
+from refkernels.runs.sweeps import pool
 
 ARGUMENTS = [(number,) for number in range(40)]
 
@@ -20,8 +20,8 @@ def test_where_no_process_starts_the_current_one_does_the_work(
     def refuse(number: int) -> None:
         raise error
 
-    monkeypatch.setattr(crew, "usable_cores", lambda: 8)
-    monkeypatch.setattr(crew, "Processes", refuse)
+    monkeypatch.setattr(pool, "usable_cores", lambda: 8)
+    monkeypatch.setattr(pool, "Processes", refuse)
     assert list(pages.starmap(abs, ARGUMENTS)) == list(range(40))
 
 
@@ -32,8 +32,8 @@ def test_there_are_never_more_than_four_processes(monkeypatch: pytest.MonkeyPatc
         requested.append(number)
         raise OSError("no process")
 
-    monkeypatch.setattr(crew, "usable_cores", lambda: 64)
-    monkeypatch.setattr(crew, "Processes", refuse)
+    monkeypatch.setattr(pool, "usable_cores", lambda: 64)
+    monkeypatch.setattr(pool, "Processes", refuse)
     list(pages.starmap(abs, ARGUMENTS))
     assert requested == [4]
 

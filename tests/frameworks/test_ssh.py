@@ -270,7 +270,7 @@ def test_a_remote_sweep_counts_what_a_local_one_counts(named: None, tmp_path: Pa
         plan = sweeps.plan(["sin"], ["numpy"], ["float16"], range="0x3c00:0x4000")
         (record,) = [
             entry
-            for entry in sweeps.sweep(plan, tmp_path / folder, crew=sweeps.Processes(1))
+            for entry in sweeps.sweep(plan, tmp_path / folder, pool=sweeps.Processes(1))
             if entry["kind"] == "sweep"
         ]
         assert record["status"] == "ok", record["reason"]

@@ -25,7 +25,7 @@ from refkernels.reporting.templating import page_script
 from refkernels.reporting.words.numerals import all_digits, figure
 from refkernels.reporting.words.report import words_of
 from refkernels.reporting.words.vocabulary import LEVEL_WORDS, WIDE
-from refkernels.runs.sweeps import crew
+from refkernels.runs.sweeps import pool
 from refkernels.seat_names import parse
 
 FIGURES = ("max_ulp", "mean_ulp", "error_over_bound", "error_over_plain", "condition_median")
@@ -175,7 +175,7 @@ def test_the_same_records_give_the_same_bytes(small):
 def test_plots_drawn_in_several_processes_have_the_same_bytes(small, monkeypatch):
     folder, here = small
     monkeypatch.setattr(pages, "_FEWEST_CALLS", 1)
-    monkeypatch.setattr(crew, "usable_cores", lambda: 2)
+    monkeypatch.setattr(pool, "usable_cores", lambda: 2)
     assert os.getpid() not in pages.starmap(os.getpid, [(), ()])
     written = write_report(folder, starmap=pages.starmap)
     assert {path: path.read_bytes() for path in written} == here

@@ -44,16 +44,16 @@ def show_measured(directory: Path, lang: str = "en", everything: bool = False) -
 def starmap(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Iterable[Any]:
     """`itertools.starmap`, in several processes if there are cores for them and enough to do. If
     they cannot start, or one dies, this process does the work."""
-    from refkernels.runs.sweeps.crew import Processes, usable_cores
+    from refkernels.runs.sweeps.pool import Processes, usable_cores
 
     processes = min(usable_cores(), len(arguments) // _FEWEST_CALLS, _MOST_PROCESSES)
     if processes < 2:
         return itertools.starmap(function, arguments)
     with contextlib.ExitStack() as stack:
         try:
-            crew = Processes(processes)
-            stack.callback(crew.close)
-            executor = crew.executor()
+            pool = Processes(processes)
+            stack.callback(pool.close)
+            executor = pool.executor()
             futures = [executor.submit(function, *call) for call in arguments]
             return [future.result() for future in futures]
         except (BrokenExecutor, OSError, EOFError):

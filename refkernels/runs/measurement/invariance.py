@@ -29,7 +29,7 @@ from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all
 from refkernels.runs.measurement.unanswered import SeatQuestion
 from refkernels.runs.measurement.unit import Record
-from refkernels.runs.sweeps.crew import usable_cores
+from refkernels.runs.sweeps.pool import usable_cores
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 REGIME = "invariance"

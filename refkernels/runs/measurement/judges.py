@@ -22,7 +22,7 @@ from refkernels.op import Case, Direction
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 from refkernels.runs.measurement.unit import Record, judged
-from refkernels.runs.sweeps.crew import Processes
+from refkernels.runs.sweeps.pool import Processes
 
 UNITS_EACH = 100  # with fewer, a judge takes longer to start than it saves
 Name = tuple[str, str, str, Direction]
@@ -40,38 +40,38 @@ class Judges:
         self._abandoned = False
         self._alone = threading.Lock()
         self._speaker = threading.Lock()  # held by the first call, which may print that it waits
-        self._crew: Processes | None = None
+        self._pool: Processes | None = None
         if number > 1:
-            self._crew = Processes(number)
-            self._crew.prepare(_begin)
+            self._pool = Processes(number)
+            self._pool.prepare(_begin)
             self._threads = ThreadPoolExecutor(number + 1)  # one more, so that no judge is idle
 
     def __enter__(self) -> "Judges":
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
-        if self._crew is None:
+        if self._pool is None:
             return
         if error is None and not self._abandoned:
             self._abandoned = True
             self._threads.shutdown()
-            self._crew.close()  # a judge that ends normally leaks no semaphore
+            self._pool.close()  # a judge that ends normally leaks no semaphore
         self.abandon()
         self._threads.shutdown(cancel_futures=True)
 
     def abandon(self) -> None:
         """End all judges immediately; work in progress is lost."""
-        if self._crew is not None and not self._abandoned:
+        if self._pool is not None and not self._abandoned:
             self._abandoned = True
             self._threads.shutdown(wait=False, cancel_futures=True)
-            self._crew.close(at_once=True)
+            self._pool.close(at_once=True)
 
     def judge(
         self, unit: Unit, seats: Sequence[Seat], replies: Sequence[Future[Reply]]
     ) -> Callable[[], list[Record]]:
         """A `unit.Judge`: units are judged in the order of the calls, each as soon as its replies
         have come."""
-        if self._crew is None or not _has_name(unit):
+        if self._pool is None or not _has_name(unit):
             return functools.partial(self._here, unit, seats, replies)
         return self._threads.submit(self._elsewhere, unit, seats, replies).result
 
@@ -79,7 +79,7 @@ class Judges:
         """Start function(*arguments) in a judge's process; return a function that waits for its
         result. Without judges, that function does the work, in this process. `function` is defined
         at the top level of a module and has no side effects."""
-        if self._crew is None:
+        if self._pool is None:
             return functools.partial(function, *arguments)
         return self._threads.submit(self._called, function, *arguments).result
 
@@ -112,11 +112,11 @@ class Judges:
     def _sent(self, function: Callable[..., T], *arguments: Any) -> T:
         """The result from another process. Raises BrokenExecutor, OSError or EOFError if there is
         none."""
-        assert self._crew is not None
+        assert self._pool is not None
         if self._abandoned:
             raise BrokenExecutor("The judges were abandoned.")
         speaks = self._speaker.acquire(blocking=False)
-        result: T = self._crew.executor().submit(_in_judge, speaks, function, *arguments).result()
+        result: T = self._pool.executor().submit(_in_judge, speaks, function, *arguments).result()
         return result
 
 

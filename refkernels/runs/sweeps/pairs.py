@@ -1,8 +1,8 @@
 """Functions of two inputs: pairs drawn where errors are likely, then a climb from the worst found.
 
-There are 2^64 pairs of float32, so every format is searched, island by island, as `search` does for
-one input. The largest error found is a lower bound. Pairs are drawn from the regimes of the op's
-own cases, and moved; from all binades, with a partner of about the same magnitude (sometimes
+There are 2^64 pairs of float32, so every format is searched, restart by restart, as `search` does
+for one input. The largest error found is a lower bound. Pairs are drawn from the regimes of the
+op's own cases, and moved; from all binades, with a partner of about the same magnitude (sometimes
 equal); from special values, alone and beside any number; and uniformly from all patterns. The climb
 then moves one input or both by ± 2^k patterns, from the worst pairs and from those whose answers
 are next to overflow and to zero.
@@ -76,9 +76,9 @@ class Batch(SweepTally):
 
 
 @in_default_mode
-def run_pair_island(question: SweepQuestion, seed: int, island: int, tries: int) -> Json:
-    """Search with `tries` pairs; returns what `run_island` does."""
-    op, random = registry.get(question.op), np.random.default_rng([seed, island])
+def run_pair_restart(question: SweepQuestion, seed: int, restart: int, tries: int) -> Json:
+    """Search with `tries` pairs; returns what `run_restart` does."""
+    op, random = registry.get(question.op), np.random.default_rng([seed, restart])
     tally = SweepTally(formats.get(question.dtype), 2)
     regimes = _regimes(op, tally.format)
 

@@ -26,19 +26,19 @@ from refkernels.op import DTYPES, Op
 from refkernels.runs.progress import Progress
 from refkernels.runs.sweeps import patterns, records
 from refkernels.runs.sweeps.chunk import describe, run_chunk, settle_borders
-from refkernels.runs.sweeps.crew import Crew, Job, Processes
 from refkernels.runs.sweeps.journal import ENVIRONMENT, Json, SweepJournal
-from refkernels.runs.sweeps.pairs import run_pair_island
+from refkernels.runs.sweeps.pairs import run_pair_restart
 from refkernels.runs.sweeps.patterns import Span
+from refkernels.runs.sweeps.pool import Job, Processes, WorkerPool
 from refkernels.runs.sweeps.question import ONE_THREAD, SweepQuestion
-from refkernels.runs.sweeps.search import run_island
+from refkernels.runs.sweeps.search import run_restart
 from refkernels.runs.sweeps.tally import SweepTally
 from refkernels.seat_names import SeatName, merged, short
 from refkernels.suggestion import instead, quoted
 
 CHUNK = 1 << 24
 CALL = 1 << 20
-ISLAND = 1 << 17
+RESTART = 1 << 17
 TRIES = 1 << 21
 _IN_A_ROW = 8  # consecutive failures after which the rest of a sweep is not tried
 _NARROW = 32  # bits: formats up to this width are swept, wider ones searched
@@ -115,24 +115,24 @@ def sweep(
     directory: Path,
     *,
     resume: bool = False,
-    crew: Crew | None = None,
+    pool: WorkerPool | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> list[Json]:
     """Sweep everything that the plan names; write `directory`/sweeps.jsonl and return its records.
 
     A sweep may be stopped at any moment; called again with `resume=True` it goes on, with the same
-    result. If it ended with failures, the failed chunks are tried again. `crew` are the workers (by
+    result. If it ended with failures, the failed chunks are tried again. `pool` are the workers (by
     default one process for each core); it is closed at the end. Raises JournalError if the
-    directory holds another sweep, CrewError if no worker is available, TypeError or ValueError for
-    an argument that is not a plan, folder or crew.
+    directory holds another sweep, PoolError if no worker is available, TypeError or ValueError for
+    an argument that is not a plan, folder or pool.
     """
     if not isinstance(plan, SweepPlan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `plan` makes one.")
-    if crew is not None and not isinstance(crew, Crew):
-        raise TypeError(f"crew is of type {type(crew).__name__}, but it must be a Crew.")
+    if pool is not None and not isinstance(pool, WorkerPool):
+        raise TypeError(f"pool is of type {type(pool).__name__}, but it must be a WorkerPool.")
     progress = as_function(progress, "progress")
     directory, resume = as_path(directory, "directory"), as_flag(resume, "resume")
-    crew = crew or Processes()
+    pool = pool or Processes()
     at_once = True
     try:
         journal = SweepJournal(directory, _question(plan), resume)
@@ -140,14 +140,14 @@ def sweep(
             at_once = False
             return journal.records()
         units = units_of(plan)
-        crew.limit(most_at_once(plan))
+        pool.limit(most_at_once(plan))
         total = sum(size for unit in units for _, size in unit.jobs)
         results: list[Json] = []
         environments: dict[str, Json] = {}
         done = 0
         for unit in units:
             progress(Progress(unit.label, done, total))
-            description = _describe(unit, crew, journal)
+            description = _describe(unit, pool, journal)
             if description["environment"]:
                 record = records.environment(unit.question, description)
                 environments[unit.question.name] = record
@@ -158,7 +158,7 @@ def sweep(
                 def report(swept: int, unit: SweepUnit = unit, before: int = done) -> None:
                     progress(Progress(unit.label, before + swept, total))
 
-                results.append(_sweep_unit(unit, description, crew, journal, report))
+                results.append(_sweep_unit(unit, description, pool, journal, report))
             done += sum(size for _, size in unit.jobs)
             progress(Progress(unit.label, done, total))
         results += environments.values()
@@ -166,7 +166,7 @@ def sweep(
         at_once = False
         return results
     finally:
-        crew.close(at_once)
+        pool.close(at_once)
 
 
 def units_of(plan: SweepPlan) -> list[SweepUnit]:
@@ -207,23 +207,23 @@ def _unit(question: SweepQuestion, plan: SweepPlan) -> SweepUnit:
             jobs.append((Job(key, run_chunk, (question, span.start, span.stop)), len(span)))
         return SweepUnit(question, spans, {"method": "exhaustive"}, tuple(jobs))
     ranges = [[span.start, span.stop] for span in spans]
-    for island, first in enumerate(range(0, plan.tries, ISLAND)):
-        tries = min(ISLAND, plan.tries - first)
-        key, place = f"{label} island {island}", (plan.seed, island, tries)
-        job = Job(key, run_island, (question, ranges, *place))
+    for restart, first in enumerate(range(0, plan.tries, RESTART)):
+        tries = min(RESTART, plan.tries - first)
+        key, place = f"{label} restart {restart}", (plan.seed, restart, tries)
+        job = Job(key, run_restart, (question, ranges, *place))
         if takes > 1:
-            job = Job(key, run_pair_island, (question, *place))
+            job = Job(key, run_pair_restart, (question, *place))
         jobs.append((job, tries))
     method = {"method": "search", "seed": plan.seed, "tries": plan.tries}
     return SweepUnit(question, spans, method, tuple(jobs))
 
 
-def _describe(unit: SweepUnit, crew: Crew, journal: SweepJournal) -> Json:
+def _describe(unit: SweepUnit, pool: WorkerPool, journal: SweepJournal) -> Json:
     """The framework's description. All workers start the framework at the same time."""
     key = unit.label + ENVIRONMENT
     if key not in journal.done:
-        jobs = [Job(f"{key} {worker}", describe, (unit.question,)) for worker in range(crew.width)]
-        results = [answer for _, answer in crew.results(jobs)]
+        jobs = [Job(f"{key} {worker}", describe, (unit.question,)) for worker in range(pool.width)]
+        results = [answer for _, answer in pool.results(jobs)]
         result = next((answer for answer in results if answer["status"] == "ok"), results[0])
         result.setdefault("environment", {})
         if result["status"] != "ok":  # not kept, so that --resume asks again
@@ -235,7 +235,7 @@ def _describe(unit: SweepUnit, crew: Crew, journal: SweepJournal) -> Json:
 def _sweep_unit(
     unit: SweepUnit,
     description: Json,
-    crew: Crew,
+    pool: WorkerPool,
     journal: SweepJournal,
     report: Callable[[int], None],
 ) -> Json:
@@ -245,7 +245,7 @@ def _sweep_unit(
     in_a_row = 0
     remaining = [job for job, _ in unit.jobs if job.key not in journal.done]
     report(swept)
-    for job, result in crew.results(remaining):
+    for job, result in pool.results(remaining):
         if result["status"] == "ok" and result["version"] != description["version"]:
             result = _other_version(result, description)
         if result["status"] == "ok":

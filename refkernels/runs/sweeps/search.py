@@ -1,8 +1,8 @@
 """Searches a format with too many inputs to try them all: random inputs, then a climb.
 
-A search is a list of islands. Each draws inputs from all binades equally, then climbs: it moves the
-worst inputs so far by ± 2^k patterns, with k drawn uniformly, so that near and far neighbours are
-tried. An island depends only on its seed. The largest error found is a lower bound.
+A search is a list of restarts. Each draws inputs from all binades equally, then climbs: it moves
+the worst inputs so far by ± 2^k patterns, with k drawn uniformly, so that near and far neighbours
+are tried. A restart depends only on its seed. The largest error found is a lower bound.
 """
 
 import time
@@ -34,12 +34,12 @@ Scores = npt.NDArray[np.float64]
 
 
 @in_default_mode
-def run_island(
-    question: SweepQuestion, ranges: Sequence[Sequence[int]], seed: int, island: int, tries: int
+def run_restart(
+    question: SweepQuestion, ranges: Sequence[Sequence[int]], seed: int, restart: int, tries: int
 ) -> Json:
     """Search the patterns of `ranges` ([start, stop] each) with `tries` inputs; returns what
     `run_chunk` does."""
-    op, random = registry.get(question.op), np.random.default_rng([seed, island])
+    op, random = registry.get(question.op), np.random.default_rng([seed, restart])
     spans = [Span(start, stop) for start, stop in ranges]
     tally = SweepTally(formats.get(question.dtype))
 

@@ -73,8 +73,8 @@ def test_judges_that_cannot_begin_are_no_loss(plan: Plan) -> None:
 
     unit = next(unit for unit in plan.units if unit.op.name == "softmax")
     with Judges(2) as judges:
-        assert judges._crew is not None
-        judges._crew.executor = Broken  # type: ignore[method-assign, assignment]
+        assert judges._pool is not None
+        judges._pool.executor = Broken  # type: ignore[method-assign, assignment]
         assert judges.judge(unit, [], [])() == []
 
 
@@ -83,8 +83,8 @@ def test_what_a_dead_judge_leaves_is_judged_here(plan: Plan) -> None:
     with Judges(2) as judges:
         answer = judges.judge(unit, [], [])
         assert answer() == []
-        assert judges._crew is not None
-        executor: Any = judges._crew.executor()
+        assert judges._pool is not None
+        executor: Any = judges._pool.executor()
         for process in list(executor._processes.values()):
             process.kill()
             process.join()
@@ -94,8 +94,8 @@ def test_what_a_dead_judge_leaves_is_judged_here(plan: Plan) -> None:
 def test_a_function_is_called_in_a_judge_and_here_where_it_died() -> None:
     with Judges(2) as judges:
         assert judges.call(os.getpid)() != os.getpid()
-        assert judges._crew is not None
-        executor: Any = judges._crew.executor()
+        assert judges._pool is not None
+        executor: Any = judges._pool.executor()
         for process in list(executor._processes.values()):
             process.kill()
             process.join()
@@ -114,8 +114,8 @@ def test_judges_that_are_abandoned_end_though_a_framework_hangs(plan: Plan) -> N
     with Judges(2) as judges:
         judges.judge(unit, [], [])()
         records = judges.judge(unit, [], [hangs])
-        assert judges._crew is not None
-        executor: Any = judges._crew.executor()
+        assert judges._pool is not None
+        executor: Any = judges._pool.executor()
         processes = list(executor._processes.values())
         assert any(process.is_alive() for process in processes)
         judges.abandon()

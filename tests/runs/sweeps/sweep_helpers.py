@@ -77,12 +77,12 @@ def comparable(records: list[Json]) -> list[Json]:
 
 
 @contextmanager
-def in_this_process() -> Iterator[sweeps.Crew]:
-    """A crew of one thread, where a registry that a test has changed is seen."""
+def in_this_process() -> Iterator[sweeps.WorkerPool]:
+    """A pool of one thread, where a registry that a test has changed is seen."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as executor:
-        yield sweeps.Lent(executor, 1)
+        yield sweeps.ExternalExecutor(executor, 1)
         executor.submit(chunk.kept.release).result()
 
 
@@ -117,10 +117,10 @@ def fake_of(adapter: Path) -> Framework:
     return Framework("fake", adapter, module="numpy", python=sys.executable)
 
 
-def sweep_of_fake(directory: Path, crew: sweeps.Crew, resume: bool = False) -> list[Json]:
+def sweep_of_fake(directory: Path, pool: sweeps.WorkerPool, resume: bool = False) -> list[Json]:
     """In 32 chunks; the fake is in the catalog."""
     plan = sweeps.plan(["cos"], ["fake"], range="0x3f000000:0x3f03ffff", chunk=1 << 13)
-    return sweeps.sweep(plan, directory, resume=resume, crew=crew)
+    return sweeps.sweep(plan, directory, resume=resume, pool=pool)
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ def test_a_worker_lost_in_the_middle_changes_no_count(tmp_path: Path) -> None:
     catalog.register(fake, replace_existing=True)
     try:
         plan = sweeps.plan(["cos"], [fake.name], range="0x3f000000:0x3f03ffff", chunk=1 << 13)
-        with in_this_process() as crew:
-            alone = comparable(sweeps.sweep(plan, tmp_path / "alone", crew=crew))
+        with in_this_process() as pool:
+            alone = comparable(sweeps.sweep(plan, tmp_path / "alone", pool=pool))
         with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster:
@@ -32,8 +32,8 @@ def test_a_worker_lost_in_the_middle_changes_no_count(tmp_path: Path) -> None:
                     os.kill(pids.pop(), signal.SIGKILL)
                     pids.clear()
 
-            crew = sweeps.Dask(cluster.scheduler_address)
-            records = sweeps.sweep(plan, tmp_path / "dask", crew=crew, progress=watch)
+            pool = sweeps.Dask(cluster.scheduler_address)
+            records = sweeps.sweep(plan, tmp_path / "dask", pool=pool, progress=watch)
         assert not pids, "no worker was killed"
         assert done == sorted(done)
         assert comparable(records) == alone

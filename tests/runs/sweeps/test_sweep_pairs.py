@@ -23,7 +23,7 @@ Kernel = Callable[[Any, Any], Any]
 def searched(
     monkeypatch: pytest.MonkeyPatch, kernel: Kernel, op: str = "hypot", tries: int = 1 << 12
 ) -> dict:
-    """The record of one island, answered by `kernel` in this process."""
+    """The record of one restart, answered by `kernel` in this process."""
 
     def answer(name: str, direction: str, inputs: dict, *_: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -38,7 +38,7 @@ def searched(
     with monkeypatch.context() as patched:
         patched.setattr(kept, "taken", taken)
         patched.setattr(search, "BATCH", 1 << 10)
-        result = pairs.run_pair_island(question, 0, 0, tries)
+        result = pairs.run_pair_restart(question, 0, 0, tries)
         tally = SweepTally.from_json(result["tally"])
         span = Span(0, 1 << 32)
         return records.record(question, result, tally, [span], [], {"method": "search"})
@@ -126,7 +126,7 @@ def test_tallies_of_pairs_read_back_and_pairs_are_drawn_everywhere(dtype: str) -
 def test_stopped_and_resumed_the_answer_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "ISLAND", 1 << 9)
+    monkeypatch.setattr(run, "RESTART", 1 << 9)
     plan = sweeps.plan(["hypot"], ["numpy"], ["float32", "float16"], tries=3 << 9, seed=4)
 
     def stop(now: sweeps.Progress) -> None:
@@ -134,8 +134,8 @@ def test_stopped_and_resumed_the_answer_is_the_same(
             raise KeyboardInterrupt
 
     def swept(name: str, **options: Any) -> list:
-        with in_this_process() as crew:
-            return sweeps.sweep(plan, tmp_path / name, crew=crew, **options)
+        with in_this_process() as pool:
+            return sweeps.sweep(plan, tmp_path / name, pool=pool, **options)
 
     whole = comparable(swept("whole"))
     with pytest.raises(KeyboardInterrupt):

@@ -40,8 +40,8 @@ def swept(tmp_path: Path) -> Sweep:
     def run(ops: list[str], faults: list[str], dtype: str = "float16", **options: object) -> list:
         names = [f"fake_{fault}" for fault in faults]
         plan = sweeps.plan(ops, names, [dtype], **options)
-        with in_this_process() as crew:
-            return sweeps.sweep(plan, tmp_path / "out", crew=crew)
+        with in_this_process() as pool:
+            return sweeps.sweep(plan, tmp_path / "out", pool=pool)
 
     return run
 
@@ -113,8 +113,8 @@ def test_float64_is_searched_reproducibly_and_says_so(swept: Sweep, tmp_path: Pa
     assert record["counts"]["inputs"] == 5000
     assert record["ulp"]["max"] > 1.2
     plan = sweeps.plan(["sin"], ["fake_one_ulp_off"], ["float64"], tries=5000, seed=3)
-    with in_this_process() as crew:
-        again = sweeps.sweep(plan, tmp_path / "again", crew=crew)
+    with in_this_process() as pool:
+        again = sweeps.sweep(plan, tmp_path / "again", pool=pool)
     assert comparable(again) == comparable([record])
 
 
@@ -132,8 +132,8 @@ def test_what_failed_in_a_sweep_that_has_ended_is_asked_again(tmp_path: Path, fa
                 right = planted_faults.framework(text, tmp_path).adapter
                 framework.adapter.write_text(right.read_text(encoding="utf-8"), encoding="utf-8")
                 kept.release()
-            with in_this_process() as crew:
-                attempts.append(sweeps.sweep(plan, tmp_path / "out", crew=crew, resume=bool(text)))
+            with in_this_process() as pool:
+                attempts.append(sweeps.sweep(plan, tmp_path / "out", pool=pool, resume=bool(text)))
     finally:
         catalog.unregister(framework.name)
     statuses = [
@@ -196,9 +196,9 @@ def test_killed_at_any_moment_a_sweep_goes_on_to_the_same_answer(
 ) -> None:
     with (
         planted_faults.registered(helpers.fake_of(fakes / "fake_one_ulp_off_adapter.py")),
-        in_this_process() as crew,
+        in_this_process() as pool,
     ):
-        whole = comparable(helpers.sweep_of_fake(tmp_path / "whole", crew))
+        whole = comparable(helpers.sweep_of_fake(tmp_path / "whole", pool))
     assert whole[0]["counts"]["inputs"] == 1 << 18
     directory = tmp_path / "killed"
     journal = directory / "sweep-journal.jsonl"

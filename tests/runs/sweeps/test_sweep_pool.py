@@ -11,13 +11,13 @@ import sweep_helpers as helpers
 
 from refkernels.runs import sweeps
 from refkernels.runs.sweeps import chunk as chunks
-from refkernels.runs.sweeps import crew as crews
-from refkernels.runs.sweeps.crew import Crew, CrewError, Dask, Job, Processes
+from refkernels.runs.sweeps import pool as crews
+from refkernels.runs.sweeps.pool import Dask, Job, PoolError, Processes, WorkerPool
 
 
-def collect(crew: Crew, jobs: list[Job]) -> dict[str, dict]:
+def collect(pool: WorkerPool, jobs: list[Job]) -> dict[str, dict]:
     results: dict[str, dict] = {}
-    for job, result in crew.results(jobs):
+    for job, result in pool.results(jobs):
         assert job.key not in results
         results[job.key] = result
     return results
@@ -28,11 +28,11 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
     jobs = [Job(str(n), helpers.square, (n,)) for n in range(9)]
     jobs.insert(2, Job("once", helpers.die_once, (str(tmp_path), 5)))
     jobs.insert(5, Job("always", helpers.die, (1,)))
-    crew = Processes(2)
+    pool = Processes(2)
     try:
-        results = collect(crew, jobs)
+        results = collect(pool, jobs)
     finally:
-        crew.close()
+        pool.close()
     assert len(results) == len(jobs)
     assert {str(n): results[str(n)]["number"] for n in range(9)} == {
         str(n): n * n for n in range(9)
@@ -58,7 +58,7 @@ def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced(second: Ex
 
     pools: list[Executor] = [Breaking(1), ThreadPoolExecutor(1)]
 
-    class Own(Crew):
+    class Own(WorkerPool):
         def executor(self) -> Executor:
             return pools[0]
 
@@ -86,16 +86,16 @@ def test_no_more_workers_start_than_have_work(chunk: int, most: int, tmp_path: P
         ["sqrt"], ["numpy"], ["float16", "float32"], range="0x3c00:0x3e00", chunk=chunk
     )
     with Counting(1) as executor:
-        crew = sweeps.Lent(executor, 8)
-        records = sweeps.sweep(plan, tmp_path / "out", crew=crew)
+        pool = sweeps.ExternalExecutor(executor, 8)
+        records = sweeps.sweep(plan, tmp_path / "out", pool=pool)
         executor.submit(chunks.kept.release).result()
     assert [record["status"] for record in records if record["kind"] == "sweep"] == ["ok", "ok"]
-    assert crew.width == most
+    assert pool.width == most
     assert started.count(chunks.describe) == 2 * most
 
 
 def test_a_killed_framework_is_asked_again_once_and_other_faults_are_not() -> None:
-    with helpers.in_this_process() as crew:
+    with helpers.in_this_process() as pool:
         statuses: list[str] = []
 
         def answer(status: str) -> dict:
@@ -103,32 +103,32 @@ def test_a_killed_framework_is_asked_again_once_and_other_faults_are_not() -> No
             return helpers.fail(status)
 
         results = collect(
-            crew, [Job(status, answer, (status,)) for status in ("killed", "timeout")]
+            pool, [Job(status, answer, (status,)) for status in ("killed", "timeout")]
         )
     assert sorted(statuses) == ["killed", "killed", "timeout"]
     assert results["killed"]["reason"] == "planted"
 
 
 def test_an_exception_far_away_is_a_status_after_three_tries() -> None:
-    with helpers.in_this_process() as crew:
-        (result,) = collect(crew, [Job("a", int, ("x",))]).values()
+    with helpers.in_this_process() as pool:
+        (result,) = collect(pool, [Job("a", int, ("x",))]).values()
     assert result["status"] == "error"
     assert result["reason"].startswith("The worker failed: ValueError: invalid literal")
 
 
 def test_workers_end_at_once_when_they_are_let_go(tmp_path: Path) -> None:
-    crew = Processes(1)
+    pool = Processes(1)
     jobs = [Job("a", helpers.square, (2,)), Job("b", helpers.sleep, (str(tmp_path / "woke"),))]
-    results = crew.results(jobs)
+    results = pool.results(jobs)
     next(results)
-    crew.close(at_once=True)
+    pool.close(at_once=True)
     assert not (tmp_path / "woke").exists()
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(crews, "CONNECT_SECONDS", 1.0)
-    with pytest.raises(CrewError, match=r"No Dask scheduler answers at 'tcp://127.0.0.1:9'"):
+    with pytest.raises(PoolError, match=r"No Dask scheduler answers at 'tcp://127.0.0.1:9'"):
         Dask("tcp://127.0.0.1:9")
 
 
@@ -137,10 +137,10 @@ def test_workers_that_are_let_go_leave_no_semaphore(at_once: bool) -> None:
     """Numba makes one with its threads, and Python would tell the user that it was leaked."""
     work = (
         "import numba\n"
-        "from refkernels.runs.sweeps.crew import Processes\n"
-        "crew = Processes(1)\n"
-        "assert crew.executor().submit(numba.get_num_threads).result() > 0\n"
-        f"crew.close(at_once={at_once})\n"
+        "from refkernels.runs.sweeps.pool import Processes\n"
+        "pool = Processes(1)\n"
+        "assert pool.executor().submit(numba.get_num_threads).result() > 0\n"
+        f"pool.close(at_once={at_once})\n"
     )
     ended = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -28,7 +28,7 @@ _PAUSE = 0.01
 CONNECT_SECONDS = 10.0  # that a Dask scheduler has to answer
 
 
-class CrewError(Exception):
+class PoolError(Exception):
     """No worker is available; the message is one sentence with the cure."""
 
 
@@ -41,7 +41,7 @@ class Job:
     arguments: tuple[Any, ...]
 
 
-class Crew:
+class WorkerPool:
     """Workers behind an executor. `width`: how many of them work at the same time."""
 
     def __init__(self, width: int) -> None:
@@ -124,7 +124,7 @@ class Crew:
         raise BrokenExecutor("It starts no worker.")
 
 
-class Processes(Crew):
+class Processes(WorkerPool):
     """Processes of this machine, each with one session of the framework; by default one per core.
 
     They end with the process that made them, however it ends, because each holds one end of a pipe.
@@ -197,7 +197,7 @@ class Processes(Crew):
             self._starting = None
 
 
-class Lent(Crew):
+class ExternalExecutor(WorkerPool):
     """An executor that belongs to the caller."""
 
     def __init__(self, executor: Executor, width: int) -> None:
@@ -208,30 +208,30 @@ class Lent(Crew):
         return self._executor
 
     def replace(self) -> None:
-        raise CrewError("The executor has broken: give a new one, and add --resume to continue.")
+        raise PoolError("The executor has broken: give a new one, and add --resume to continue.")
 
 
-class Dask(Lent):
-    """The workers of a Dask cluster. Raises CrewError if it or `distributed` is missing."""
+class Dask(ExternalExecutor):
+    """The workers of a Dask cluster. Raises PoolError if it or `distributed` is missing."""
 
     def __init__(self, address: str) -> None:
         try:
             from distributed import Client
         except ImportError:
-            raise CrewError(
+            raise PoolError(
                 "--scheduler needs Dask's `distributed`: run `pip install 'refkernels[dask]'`."
             ) from None
         try:
             self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise CrewError(
+            raise PoolError(
                 f"No Dask scheduler answers at {address!r} ({one_line(error)}): start one with "
                 "`dask scheduler`."
             ) from None
         threads = sum(self._client.nthreads().values())
         if not threads:
             self._client.close()
-            raise CrewError(f"The scheduler at {address} has no workers: start `dask worker`.")
+            raise PoolError(f"The scheduler at {address} has no workers: start `dask worker`.")
         super().__init__(self._client.get_executor(), threads)
 
     def close(self, at_once: bool = False) -> None:
