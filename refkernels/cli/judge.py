@@ -82,6 +82,7 @@ def judge(
     """
     from refkernels.judging.folder import NOT_JUDGED
     from refkernels.judging.judge import judge as verdict_on
+    from refkernels.judging.tasks import judge_candidate
     from refkernels.reporting.judging import views
 
     options.check_language(lang)
@@ -106,7 +107,7 @@ def judge(
     with refusing():
         if task is not None:
             names = [kernel]
-            record = _of_task(kernel, task, asked)
+            record = judge_candidate(task, kernel, **asked)
         else:
             folder = f"{kernel} is no folder either"
             names, _ = named_kernels([kernel], [op] if op else [], abi, python, folder)
@@ -130,16 +131,6 @@ def judge(
         _write(out, views.markdown(record, replay, lang))
     _write_junit(junit, [record], lang)
     raise typer.Exit({"right": 0, NOT_JUDGED: 3}.get(record["verdict"], 1))
-
-
-def _of_task(kernel: str, task: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """The record of a task's candidate."""
-    from refkernels.judging import tasks
-
-    file, _, cls = kernel.partition(".py:")
-    candidate = Path(file if file.endswith(".py") else f"{file}.py")
-    record = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
-    return {**record, "kernel": kernel}
 
 
 def _write(path: Path, text: str) -> None:

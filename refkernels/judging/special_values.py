@@ -13,6 +13,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY64
 from refkernels.contexts.working import Working
 from refkernels.judging.questions import KernelQuestion
+from refkernels.programs.spread import Traced
 
 Array = npt.NDArray[Any]
 
@@ -20,7 +21,9 @@ Array = npt.NDArray[Any]
 def others(question: KernelQuestion, rounded: Mapping[str, Array]) -> dict[str, list[Array]]:
     """Other right special values: those of the op's conventions and, for infinite inputs, of the
     plain algorithm and of the named forms. There IEEE 754 arithmetic may lead each form to another:
-    x Phi(x) at minus infinity is -0, but -inf times 0 is NaN. `rounded`: the op's answers."""
+    x Phi(x) at minus infinity is -0, but -inf times 0 is NaN. A program has one form: there either
+    infinity is right for NaN, as in log(sum(exp(x))) - x of an infinite row. `rounded`: the op's
+    answers."""
     definition, direction = question.op.definition, question.direction
     asked = question.inputs, question.params, question.format
     answers_of = dict[str, list[Array]]()
@@ -33,6 +36,11 @@ def others(question: KernelQuestion, rounded: Mapping[str, Array]) -> dict[str, 
     if definition and definition.limited and not finite:
         bare = replace(definition, prepare=None)  # -inf times 0 is NaN
         answers += [bare.computed(direction, f, *asked) for f in formulas]
+    infinite = any(np.isinf(to_float64(array)).any() for array in question.floats.values())
+    if infinite and any(isinstance(formula, Traced) for formula in formulas):
+        wide = {name: to_float64(array) for name, array in rounded.items()}
+        for infinity in (np.inf, -np.inf):
+            answers.append({n: np.where(np.isnan(a), infinity, a) for n, a in wide.items()})
     for answer in answers:
         for name, array in answer.items():
             answers_of.setdefault(name, []).append(to_float64(array))

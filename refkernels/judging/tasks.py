@@ -54,16 +54,16 @@ def read(path: Path) -> tuple[Op, TorchProgram]:
     return op, program
 
 
-def judge_candidate(
-    task: Path, candidate: Path, cls: str = "ModelNew", **settings: Any
-) -> dict[str, Any]:
-    """The record of a candidate's judgement, or why it is not judged: where the Model cannot be
-    read, or is not right itself. `settings` are those of `judge`. Model and candidate are asked the
-    same, and share the truths. Where the Model differs from its program in special values alone,
-    the candidate may give either's. Raises FrameworkError and ValueError as `judge` does."""
+def judge_candidate(task: Path, kernel: str, **settings: Any) -> dict[str, Any]:
+    """The record of a candidate's judgement, FILE.py[:CLASS], or why it is not judged: where the
+    Model cannot be read, or is not right itself. `settings` are those of `judge`. Model and
+    candidate are asked the same, and share the truths. Where the Model differs from its program in
+    special values alone, the candidate may give either's. Raises as `judge` does."""
+    file, _, cls = kernel.partition(".py:")
+    candidate, cls = Path(file if file.endswith(".py") else f"{file}.py"), cls or "ModelNew"
     settings["seed"] = secrets.randbits(48) if settings.get("seed") is None else settings["seed"]
     settings |= {"examinations": Examinations(), "causes": False}  # a search takes minutes
-    refused = {**refusal(str(candidate), None, ""), "seed": settings["seed"], "reasons": []}
+    refused = {**refusal(kernel, None, ""), "seed": settings["seed"], "reasons": []}
     asked: dict[str, Any] = {"file": str(task)}
     try:
         op, program = read(task)
@@ -84,7 +84,7 @@ def judge_candidate(
     if judgement.right and judgement.dtype == program.dtype:
         device = settings.get("device") or "cpu"
         judgement = own_sizes.asked(judgement, program, task, (candidate, cls), device)
-    return {**judgement.to_dict(), "task": asked}
+    return {**judgement.to_dict(), "kernel": kernel, "task": asked}
 
 
 def _seat(folder: Path, task: Path, program: TorchProgram, op: str, file: Path, cls: str) -> str:

@@ -74,11 +74,13 @@ def test_a_model_is_read_at_sizes_that_are_small_enough(tmp_path: Path) -> None:
     assert program.text == text.replace("4096, 8192", f"{shape[0]}, {shape[1]}")
     assert program.larger == (Larger(text, {}, 8192),)
     x = np.ones(shape, np.float32)
-    weight = np.ones((7, shape[1]), np.float32)
-    bias = np.arange(7, dtype=np.float32)
+    weight, bias = np.ones((7, shape[1]), np.float32), np.arange(7, dtype=np.float32)
     inputs = {"x": x, "linear.weight": weight, "linear.bias": bias}
     y = op.evaluate("forward", inputs, {})["y"]
     assert np.array_equal(y.hi, np.broadcast_to(3.0 * (shape[1] + bias), (shape[0], 7)))
+    (tmp_path / "small.py").write_text(program.text, encoding="utf-8")
+    result = CliRunner().invoke(app, ["tolerances", f"{tmp_path / 'small.py'}:Model"])
+    assert (result.exit_code, result.output.split()[:4]) == (0, ["output", "atol", "rtol", "ulp"])
 
 
 @pytest.mark.framework("torch")
@@ -145,9 +147,8 @@ def test_a_candidate_is_judged_by_its_model(
 
 @pytest.mark.framework("torch")
 def test_a_task_whose_answer_is_fixed_is_not_judged(tmp_path: Path) -> None:
-    (tmp_path / "fixed.py").write_text(FIXED.format(answer="x - x"), encoding="utf-8")
-    junit = tmp_path / "junit.xml"
-    path = tmp_path / "fixed.py"
+    path, junit = tmp_path / "fixed.py", tmp_path / "junit.xml"
+    path.write_text(FIXED.format(answer="x - x"), encoding="utf-8")
     code, record = judged(path, str(path), "--junit", str(junit))
     assert (code, record["verdict"], record["score"]) == (3, "not_judged", None)
     assert record["reasons"][0]["kind"] == "too_few_families"

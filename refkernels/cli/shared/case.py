@@ -22,8 +22,12 @@ def read_case(
 
     if not case_or_op.endswith(".npz"):
         given = _by_name(arrays.read_inputs(inputs or [], tensors))
+        op = registry.get(case_or_op, {**given, **(drawn or {})} or None)
+        if ".py:" in case_or_op and not (given or drawn):  # its file has an example
+            example = next((case.build("float32")[0] for case in op.cases()), {})
+            given = {n: example[n] for n in op.takes(direction or "forward") if n in example}  # type: ignore[arg-type]
         return casefile.CaseFile(
-            registry.get(case_or_op, {**given, **(drawn or {})} or None).name,
+            op.name,
             direction or "forward",  # type: ignore[arg-type]
             given,
             arrays.read_outputs(outputs or [], tensors),

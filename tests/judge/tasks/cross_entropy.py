@@ -1,5 +1,5 @@
-"""A mean of losses of labels; the new model subtracts the logarithm of the sum, and reads -100 as
-"no label", as torch does."""
+"""A mean of losses of labels; the new model subtracts from the logarithm of the sum, which is
+infinite where torch has NaN, and reads -100 as "no label", as torch does."""
 
 import torch
 from torch import nn
@@ -13,9 +13,8 @@ class Model(nn.Module):
 class ModelNew(nn.Module):
     def forward(self, predictions, targets):
         kept = targets != -100
-        below = predictions - predictions.amax(1, keepdim=True)
-        chosen = below.gather(1, targets.where(kept, 0)[:, None])[:, 0]
-        losses = torch.logsumexp(below, 1) - chosen
+        chosen = predictions.gather(1, targets.where(kept, 0)[:, None])[:, 0]
+        losses = torch.logsumexp(predictions, 1) - chosen
         return losses[kept].mean()
 
 
