@@ -36,7 +36,7 @@ _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/])")
 
 
 class SeatNameError(ValueError):
-    """The name of a seat is malformed; the message is one sentence with the cure."""
+    """The name of a seat is malformed; the message is one sentence with a suggested fix."""
 
 
 @dataclass(frozen=True)

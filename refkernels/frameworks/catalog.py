@@ -36,7 +36,7 @@ ENTRY_POINT_GROUP = "refkernels.frameworks"
 
 
 class FrameworkError(Exception):
-    """A problem with a framework that the user can solve: one sentence, with the cure."""
+    """A problem with a framework that the user can solve: one sentence, with a suggested fix."""
 
 
 class UnknownFramework(FrameworkError, LookupError):

@@ -32,7 +32,7 @@ _LINES_SHOWN = 200  # lines of a step that failed
 
 
 class CreationFailed(FrameworkError):
-    """An environment could not be made; the message is one sentence with the cure."""
+    """An environment could not be made; the message is one sentence with a suggested fix."""
 
 
 class NoFittingPython(CreationFailed):

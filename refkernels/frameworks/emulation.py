@@ -131,12 +131,12 @@ class _Build:
     def _report(self, text: str) -> None:
         self.progress(f"{self.spec} on {self.machine.name}: {text}")
 
-    def _program(self, program: str, cure: str) -> str:
+    def _program(self, program: str, fix: str) -> str:
         path = shutil.which(program)
         if path is None:
             raise CreationFailed(
                 f"{self.spec} on {self.machine.name} needs {program}, which is not on the PATH: "
-                f"{cure}"
+                f"{fix}"
             )
         return path
 

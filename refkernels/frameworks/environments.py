@@ -44,7 +44,7 @@ _AT_A_TIME = 4  # environments made in parallel
 
 
 class NotInstalled(FrameworkError):
-    """No interpreter has the framework; the message is one sentence with the cure."""
+    """No interpreter has the framework; the message is one sentence with a suggested fix."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Listed:
     path: str
     source: str
     state: str
-    cure: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def required() -> frozenset[str]:
 
 def find(name: str | Spec, machine: str = "") -> Interpreter:
     """The interpreter for a framework or a kernel, on this machine or an emulated one; raise
-    `NotInstalled` with the cure."""
+    `NotInstalled` with a suggested fix."""
     spec, machine = catalog.get(name), emulation.foreign(machine)
     if spec.framework.kernel is not None:
         return _of_kernel(spec, machine)
@@ -115,7 +115,7 @@ def find(name: str | Spec, machine: str = "") -> Interpreter:
     for interpreter in interpreters:
         if interpreter.source == "named" or versions.may_fit(interpreter.version, spec.version):
             return interpreter
-    raise NotInstalled(_cure(spec, machine))
+    raise NotInstalled(_suggested_fix(spec, machine))
 
 
 def _of_kernel(spec: Spec, machine: str) -> Interpreter:
@@ -207,9 +207,9 @@ def listing() -> list[Listed]:
     for framework in catalog.frameworks():
         own_lines = list(_lines(Spec(framework)))
         if not any(line.state == "ready" for line in own_lines):
-            cure = _cure(Spec(framework))
+            fix = _suggested_fix(Spec(framework))
             own_lines.append(
-                Listed(framework.name, framework.version, "", "", "", "not installed", cure)
+                Listed(framework.name, framework.version, "", "", "", "not installed", fix)
             )
         lines.extend(own_lines)
     return lines
@@ -220,10 +220,10 @@ def _lines(spec: Spec) -> Iterator[Listed]:
         name = parse(key)
         if name.framework == spec.name:
             gone = not places.is_spec(named.place) and not os.path.exists(named.place)
-            cure = f"{named.place} is gone: `refkernels env remove {key}`" if gone else ""
+            fix = f"{named.place} is gone: `refkernels env remove {key}`" if gone else ""
             state = "broken" if gone else "ready"
             version = named.version or name.version
-            yield Listed(spec.name, version, named.python, named.place, "named", state, cure)
+            yield Listed(spec.name, version, named.python, named.place, "named", state, fix)
     if running := _running(spec):
         python_version = sys.version.split()[0]
         yield Listed(spec.name, running.version, python_version, running.python, "running", "ready")
@@ -238,8 +238,8 @@ def _line_of(spec: Spec, version: str, environment: Path, machine: str) -> Liste
     content = creation.marker(environment)
     if content is None:
         arguments = _create_arguments(f"{spec.name}=={version}", machine)
-        cure = f"its creation was interrupted: `refkernels env create {arguments}`"
-        return Listed(name, version, "", str(environment), "managed", "broken", cure)
+        fix = f"its creation was interrupted: `refkernels env create {arguments}`"
+        return Listed(name, version, "", str(environment), "managed", "broken", fix)
     version, python = content.get("version", version), content.get("python", "")
     path = str(creation.python_of(environment))
     return Listed(name, version, python, path, "managed", "ready")
@@ -332,7 +332,7 @@ def _recorded_version(environment: Path) -> str:
     return "" if content is None else content.get("version", environment.name.rpartition("-")[2])
 
 
-def _cure(spec: Spec, machine: str = "") -> str:
+def _suggested_fix(spec: Spec, machine: str = "") -> str:
     default_version = spec.framework.machines.get(machine) or spec.framework.version
     interrupted = [
         environment
@@ -341,7 +341,7 @@ def _cure(spec: Spec, machine: str = "") -> str:
     ]
     problem = "its creation was interrupted" if interrupted else "is not installed"
     seat, arguments = _seat(str(spec), machine), _create_arguments(str(spec), machine)
-    cure = f"{seat} {problem}: run `refkernels env create {arguments}`"
+    fix = f"{seat} {problem}: run `refkernels env create {arguments}`"
     if machine:
-        return cure
-    return f"{cure}, or name a Python that has it with `refkernels env add {spec} PYTHON`"
+        return fix
+    return f"{fix}, or name a Python that has it with `refkernels env add {spec} PYTHON`"

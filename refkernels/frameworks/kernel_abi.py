@@ -27,7 +27,7 @@ _C_NAMES = {"float": "float32", "double": "float64", "int": "int32", "long": "in
 
 
 class KernelError(ValueError):
-    """The name is not a kernel that can be run; the message is one sentence with the cure."""
+    """The name is not a kernel that can be run: one sentence, with a suggested fix."""
 
 
 Argument = tuple[str, bool, str, str | None]

@@ -91,7 +91,7 @@ class WorkerProcess:
             message = self._log_tail()
             if isinstance(error, starting.NotStarted):
                 message = f"{error}; its last words: {message}" if message else str(error)
-                message += _cure(self._place, error.code)
+                message += _suggested_fix(self._place, error.code)
             elif isinstance(error, FileNotFoundError) and self._place:
                 message = f"{error.filename} is not on the PATH: install it"
             self.kill()
@@ -278,7 +278,7 @@ def _activity(message: Mapping[str, Any]) -> str:
     return f"running {message['op']} {message['direction']} on {message['device']}"
 
 
-def _cure(place: str, code: int | None) -> str:
+def _suggested_fix(place: str, code: int | None) -> str:
     """What to do where an interpreter on another machine does not start, by ssh's exit status."""
     if place and code == _SSH_FAILED:
         host = place.split("//")[0].partition("=")[2]

@@ -100,10 +100,7 @@ class Archive:
 
 
 def _path(path: Any) -> Path:
-    try:
-        checked = as_path(path, "path")
-    except ValueError as failure:
-        raise ArrayFileError(str(failure)) from failure
+    checked = as_path(path, "path")
     if not str(checked).isprintable():
         raise ArrayFileError(f"{str(checked)!r} has unprintable characters: rename the file.")
     return checked

@@ -112,12 +112,12 @@ class Journal:
         return records
 
     @contextlib.contextmanager
-    def _writing(self, cure: str) -> Iterator[None]:
+    def _writing(self, fix: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise JournalError(
-                f"{self.directory} cannot be written ({error.strerror}): {cure}."
+                f"{self.directory} cannot be written ({error.strerror}): {fix}."
             ) from None
 
     def _open(self, question: Json, resume: bool) -> None:

@@ -24,7 +24,7 @@ _ESCAPES = re.compile(r"\\[ubfr]")  # may encode a character that no page can sh
 
 
 class RecordsError(ValueError):
-    """The records file cannot be read; the message is one sentence with the line and the cure."""
+    """The records file cannot be read: one sentence with the line and a suggested fix."""
 
 
 def read_records(path: Path) -> list[Record]:

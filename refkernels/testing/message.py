@@ -1,5 +1,5 @@
 """Messages of failing assertions: figures, the worst elements in decimal and hex, cause and
-cure."""
+suggested fix."""
 
 import math
 from typing import Any

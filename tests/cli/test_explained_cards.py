@@ -90,7 +90,7 @@ def test_a_judge_s_process_explains_as_this_one_does(
     calls = []
 
     def call(judges: run.Judges, function: Any, *arguments: Any) -> Any:
-        calls.append(judges._crew is not None)
+        calls.append(judges._pool is not None)
         return direct(judges, function, *arguments)
 
     direct = run.Judges.call

@@ -117,7 +117,7 @@ def test_the_commands_of_a_report_run_to_their_end_and_measure_the_same_again(
     assert set(measures) <= set(html)
     assert len(set(measures)) >= 2  # one for each device of the fake
     assert all(f"fake_nan=={LOCAL}" in command for command in measures)
-    assert any("fake_missing" in command for command in markdown)  # the cure
+    assert any("fake_missing" in command for command in markdown)  # the fix
     assert any("fake_missing" in command for command in html)
     for command in dict.fromkeys([*measures, *measures]):
         assert run(command) == "end"

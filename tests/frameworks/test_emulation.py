@@ -157,15 +157,15 @@ def test_a_kernel_is_run_there(tools: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "cure"),
+    ("missing", "fix"),
     [("qemu-aarch64", "apt install qemu-user"), ("apt-get", "on Debian or Ubuntu")],
 )
 def test_what_it_needs_is_a_sentence(
-    tools: Path, monkeypatch: pytest.MonkeyPatch, missing: str, cure: str
+    tools: Path, monkeypatch: pytest.MonkeyPatch, missing: str, fix: str
 ) -> None:
     (tools / missing).unlink()
     monkeypatch.setenv("PATH", str(tools))
-    with pytest.raises(CreationFailed, match=f"needs {missing}, .*{cure}"):
+    with pytest.raises(CreationFailed, match=f"needs {missing}, .*{fix}"):
         environments.create("elsewhere", machine="aarch64")
 
 
@@ -219,7 +219,7 @@ def test_the_name_in_the_list_says_which_option_removes_it() -> None:
     # The name alone, as other seats are told, would delete the environment of this machine.
     done = CliRunner().invoke(app, ["env", "remove", "--yes", SEAT.replace("elsewhere", "torch")])
     assert done.exit_code == 2
-    assert done.output.rstrip().endswith("write torch --machine aarch64")
+    assert done.output.rstrip().endswith("write torch --machine aarch64.")
 
 
 def test_the_host_s_processor_features_are_not_taken_for_the_emulated_one_s(

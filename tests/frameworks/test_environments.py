@@ -174,7 +174,7 @@ def test_creating_makes_finds_lists_and_removes(created: Created) -> None:
     assert environments.create("tinyframework", again.append) == made
     assert again == []
     (created.python.parent.parent / creation.MARKER).unlink()
-    assert (_line().state, "interrupted" in _line().cure) == ("broken", True)
+    assert (_line().state, "interrupted" in _line().fix) == ("broken", True)
     with pytest.raises(NotInstalled, match=r"its creation was interrupted: run `refkernels env"):
         environments.find("tinyframework")
     for folder in environments.managed("tinyframework"):

@@ -180,18 +180,18 @@ def test_what_a_lost_connection_took_is_measured_when_the_run_resumes(
 
 
 @pytest.mark.parametrize(
-    ("place", "cure"),
+    ("place", "fix"),
     [
         (f"ssh={HOST}//python=/nowhere/python", "name another one after //python="),
         ("ssh=nobody.invalid", "`ssh nobody.invalid true` has to end without a question"),
     ],
 )
 def test_a_place_that_cannot_be_reached_is_told_with_the_cure(
-    machine: int, place: str, cure: str
+    machine: int, place: str, fix: str
 ) -> None:
     with Session("numpy", place=place) as session:
         assert session.status == "not_installed"
-        assert cure in str(session.reason)
+        assert fix in str(session.reason)
 
 
 def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -64,9 +64,9 @@ def headline(alignment: Record, lang: str = "en") -> str:
     reasons = [_reason(reason, words, lang) for reason in verdict["reasons"]]
     sentence = words["undecidable"].format(reasons=words["and"].join(reasons))
     missing = {reason["word"] for reason in verdict["reasons"]}
-    cure = words["cure:curves"] if "curves" in missing else words["cure:null"]
+    fix = words["fix:curves"] if "curves" in missing else words["fix:null"]
     helps = not missing & {"saturated", "few"} and not _is_one_run(alignment)
-    return f"{sentence} {cure}" if helps else sentence
+    return f"{sentence} {fix}" if helps else sentence
 
 
 def _reason(reason: Record, words: Words, lang: str) -> str:

@@ -85,16 +85,16 @@ def _rows(text: Text, indent: int = 0) -> list[Text]:
 
 
 def environment_table(lines: Iterable[Any]) -> RenderableType:
-    """What can be measured here: one line per interpreter (name, version, python, state, cure)."""
+    """What can be measured here: one line per interpreter (name, version, python, state, fix)."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("framework", "version", "python", "from", "state", "where, or the cure"):
+    for name in ("framework", "version", "python", "from", "state", "where, or the fix"):
         table.add_column(name, overflow="fold")
     styles = {"ready": "cyan", "not installed": "yellow", "broken": "bold red"}
     for line in lines:
         state = Text(line.state, style=styles.get(line.state, ""))
         table.add_row(
             Text(line.name), Text(line.version), Text(line.python), Text(line.source), state,
-            Text(line.cure or line.path),
+            Text(line.fix or line.path),
         )  # fmt: skip
     return table
 

@@ -29,7 +29,7 @@ CONNECT_SECONDS = 10.0  # that a Dask scheduler has to answer
 
 
 class PoolError(Exception):
-    """No worker is available; the message is one sentence with the cure."""
+    """No worker is available; the message is one sentence with a suggested fix."""
 
 
 @dataclass(frozen=True)
