@@ -3,12 +3,9 @@
     amplification_i >= sum_j |dy_i/dx_j| |x_j| / |y_i|,  the condition number
 
 Operations are exact, and every input may be off by eps |x|. `Bound` without roundings then gives
-how far y may be off. Each of its rules is at least the linear one, sum |df/da| r_a, so its r is at
-least eps sum_j |dy_i/dx_j| |x_j| by the chain rule. It is more where the formula is: the paths from
-one input to y are added in magnitude, so that softmax(x) is charged for e and for sum e. The
+how far y may be off: each of its rules is at least the linear one, sum |df/da| r_a. The paths from
+one input to y are added in magnitude, so that softmax(x) is charged for e and for sum e; the
 condition number itself comes from `Gradient`. The pivot has derivative 0 here too.
-
-With a large eps, y's error is bounded for inputs that are off by as much.
 """
 
 from __future__ import annotations

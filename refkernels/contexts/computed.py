@@ -1,10 +1,9 @@
 """The values that kernels may compute: extended intervals, and whether NaN is among them.
 
-An operation on sets of computed values gives all results before their rounding; `rounded` adds the
-rounding to a format, with its subnormals and infinities. A set is empty where low > high and NaN is
-not in it. Zeros of either sign are in a set that holds 0, unless it is `unsigned`, which only
-matters to a division. All operations are outward by a relative `_SLACK` at least, which exceeds
-float64's own roundings.
+An operation on sets gives all results before their rounding, which `rounded` adds. A set is empty
+where low > high and NaN is not in it. Zeros of either sign are in a set that holds 0, unless it is
+`unsigned`, which only matters to a division. All operations are outward by a relative `_SLACK` at
+least, which exceeds float64's own roundings.
 
 An operation with a NaN operand gives NaN. 0 * inf, inf - inf, 0 / 0 and inf / inf give NaN where
 both operands hold these values, and nothing else where they hold no others.

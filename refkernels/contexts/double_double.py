@@ -13,9 +13,8 @@ Ball's. With A = a + α and B = b + β, tails α, β:
 
 Long sums of exact numbers are exact, `exact_sums`.
 
-A tail is 2^-53 of its head, and its own radius 2^-53 of that: 2^-105 or so, relatively. Where a
-product, quotient or root leaves the range in which its remainder is a float64, Ball's rule takes
-over. The head is the float64 nearest to head + tail's middle.
+Where a product, quotient or root leaves the range in which its remainder is a float64, Ball's rule
+takes over. The head is the float64 nearest to head + tail's middle.
 """
 
 from __future__ import annotations

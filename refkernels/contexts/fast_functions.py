@@ -1,10 +1,8 @@
-"""FastFunctions: binary32 with the functions of a GPU (`special_functions`) and its division, as
-kernels have them that are compiled for speed; everything else as in `Working`.
+"""FastFunctions: `Working` in binary32 with the functions of a GPU and its division.
 
     e^x = ex2.approx(fl(x log2 e))   log x = fl(lg2.approx(x) ln 2)   a / b = fl(a rcp.approx(b))
 
-Functions that have no instruction are rounded once; a program that writes them with those that have
-one is another program (`diagnosis.edits.identities`).
+Functions that have no instruction are rounded once.
 """
 
 from __future__ import annotations
@@ -40,8 +38,7 @@ COMPILED = {
 
 
 class FastFunctions(Flushed):
-    """Arithmetic in binary32, the functions and divisions as `compiled`; `options` are those of
-    `Working`."""
+    """Arithmetic in binary32, the functions and divisions as `compiled`."""
 
     def __init__(self, format: Format | str, compiled: Compiled, **options: Any) -> None:
         super().__init__(BINARY32, storage=format, **options)

@@ -3,13 +3,10 @@
     kernel = generated.of(softmax, x)            # records it; raises Untraceable
     ((mid, radius),) = kernel.balls()
 
-The kernel's source depends on the formula's structure and on which params are exact. Params enter
-as balls that are computed beforehand, so that another learning rate or step compiles nothing.
-mids have the bits of NumPy's `Ball`, by the same rules in the same order, except for the middle of
-a hull (a maximum, a choice that is not decided, the square of a ball around 0), which follows the
-radii. Radii differ by their own roundings, and are infinite in a few more places: where a
-function's ball is wide or beyond the float64 kernels (`ball_functions`). No result depends on the
-number of threads.
+Params enter as balls, so that another learning rate or step compiles nothing. mids have the bits of
+NumPy's `Ball`, except for the middle of a hull (a maximum, an open choice, the square of a ball
+around 0), which follows the radii. Radii differ by their own roundings, and are infinite in a few
+more places (`ball_functions`). No result depends on the number of threads.
 """
 
 from __future__ import annotations

@@ -9,11 +9,10 @@
 g, the cotangent of z. A rearrangement moves elements, so its pullback follows from where it moves
 their indices. `pivot` has derivative 0, since results do not depend on it; `store` has 1.
 
-At a kink there is no derivative. A tie of `maximum`, and so of `minimum` and `clip`, and |0| have
-every number between the slopes of both sides: certified contexts enclose them all, so a kernel may
-take any; computed arithmetic gives a tie to the first argument, and |0| the slope 1. `max` shares
-its gradient evenly among the largest. `where` takes the branch that its condition chooses, so a
-formula states a convention of its own by `where`.
+A tie of `maximum`, and so of `minimum` and `clip`, and |0| have every number between the slopes of
+both sides: certified contexts enclose them all; computed arithmetic gives a tie to the first
+argument, and |0| the slope 1. `max` shares its gradient evenly among the largest. `where` takes the
+branch that its condition chooses, so a formula states a convention of its own by `where`.
 """
 
 from __future__ import annotations

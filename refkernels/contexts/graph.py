@@ -4,10 +4,9 @@
     graph.read(xp, arguments)                  what formula(xp, **arguments) gives
     graph.read(xp, arguments, edits)           ... with some nodes computed otherwise
 
-A node is a primitive with its operands, an option (a function's name, an axis, where elements are
-moved) and a shape. Equal nodes are one node: what a formula computes twice is one result. Elements
-that are moved (a reshape, a transposition, a gather) are one primitive, `move`, whose option says
-where each element comes from, however the formula spells it.
+A node is a primitive with its operands, an option (a function's name, an axis) and a shape. Equal
+nodes are one node. Elements that are moved (a reshape, a transposition, a gather) are one
+primitive, `move`, whose option says where each element comes from, however the formula spells it.
 """
 
 from __future__ import annotations

@@ -7,10 +7,8 @@ operation takes operands from both, at least one from W; a sum takes each term f
 of which nothing in R leaves the range has an empty W: None, if that holds for all elements.
 
 A rounding may be omitted, as in `Bound`: then ẑ stays in R. Beyond the largest number, a result
-that is not rounded to infinity at once is so at a later operation, or is never and stays in R.
-
-The bound of unlimited exponents and W together permit what the named forms do on these inputs, and
-nothing else: the standard deviation of numbers near 1e30 is infinite in float32 or right, not 123.
+that is not rounded to infinity at once is so at a later operation, or is never and stays in R. So
+the standard deviation of numbers near 1e30 is infinite in float32 or right, not 123.
 """
 
 from __future__ import annotations

@@ -2,12 +2,10 @@
 
 Sums and products of matrices are NumPy's and its BLAS's own, over terms in an order that is drawn
 for each; every other operation is rounded at random, its mean the exact result.
-So two seeds give two readings of one formula that differ by rounding alone, without bias.
 
-A random rounding errs by 1/√6 ulp in the mean square, one to nearest by 1/√12: √2 times the noise
-of kernels whose functions are correctly rounded. Quotients, roots and functions are NumPy's and the
-C library's in float64, so the mean is off by about 2^-29 ulp. Results below 2^-126 are rounded to
-nearest. One context draws one sequence: a seed gives the same bits on one machine.
+A random rounding errs by 1/√6 ulp in the mean square, one to nearest by 1/√12. Quotients, roots and
+functions are float64's, so the mean is off by about 2^-29 ulp. Results below 2^-126 are rounded to
+nearest. A seed gives the same bits on one machine.
 
 Sources: Croci et al. (2022), "Stochastic rounding: implementation, error analysis and
 applications", doi:10.1098/rsos.211631; for orders, Villa et al. (2009), "Effects of floating-point

@@ -4,10 +4,9 @@ An instruction adds k exact products and the accumulator at once: all terms are 
 bits below the largest exponent among them, a product's being the sum of its factors', and the sum
 is cut to the accumulator's digits, or rounded to them. Instructions follow one another along K.
 
-Measured on an H100, every bit: TF32 with k = 8, bfloat16 and float16 with k = 16 and F = 25, a
-float16 accumulator to nearest, float8 with F = 13, 3xTF32 and bf16x3. From the literature: the
-other architectures. Fasi, Higham, Mikaitis and Pranesh (2021), doi:10.7717/peerj-cs.330; MMA-Sim
-(2025), arXiv:2511.10909; Khattak and Mikaitis (2025), arXiv:2512.07004.
+Hopper's are measured on an H100, every bit; the others are from the literature. Fasi, Higham,
+Mikaitis and Pranesh (2021), doi:10.7717/peerj-cs.330; MMA-Sim (2025), arXiv:2511.10909; Khattak and
+Mikaitis (2025), arXiv:2512.07004.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ _MANY = 1 << 15  # terms for which a kernel is worth its first call
 _WITH_KERNELS = (np.float32, np.float64)
 _STEPS = 1 << 12  # multiplications of a power
 Order = Literal["sequential", "pairwise", "reversed", "random"]
+SCANS = tuple(1 << k for k in range(5, 11))  # terms that a block of PyTorch's threads scans
 
 
 class WorkingValue(Value):
@@ -78,8 +79,9 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
 
 class Working(Context):
     """Arithmetic in `format`; `storage` is the format that `store` rounds to, `format` by default.
-    `seed` chooses the random order. With scalars="binary64", params are held and combined in
-    binary64, and rounded to the format where they meet an array.
+    `seed` chooses the random order. Cumulative sums may be `scanned` in blocks by Sklansky's tree,
+    the total before added to a block's first term: PyTorch's on GPUs. With scalars="binary64",
+    params are held and combined in binary64, and rounded to the format where they meet an array.
 
     Special values follow IEEE 754: the first form of a formula in Working("float64") is the
     reference where an input is not finite.
@@ -93,12 +95,14 @@ class Working(Context):
         fma: bool = False,
         seed: int = 0,
         scalars: Literal["working", "binary64"] = "working",
+        scanned: int = 0,
     ) -> None:
         self.format = formats.get(format)
         self.storage = self.format if storage is None else formats.get(storage)
         self.order = order
         self.fma = fma
         self.seed = seed
+        self.scanned = scanned
         apart = scalars == "binary64" and self.format != formats.BINARY64
         self.scalars = Working("float64") if apart else None
         self.name = f"Working({self.format})"
@@ -325,8 +329,22 @@ class Working(Context):
 
     def cumsum(self, a: Value, axis: int = -1) -> WorkingValue:
         terms = np.moveaxis(data(a), axis, -1)
-        total = self.running(np.zeros(terms.shape[:-1], terms.dtype), terms)
+        total = np.zeros(terms.shape[:-1], terms.dtype)
+        total = self._scanned(terms) if self.scanned else self.running(total, terms)
         return self.value(np.moveaxis(total, -1, axis))
+
+    def _scanned(self, terms: Array) -> Array:
+        """The term k of a block adds the last of the 2^j terms before it for each 2^j in k."""
+        terms = terms.copy()
+        for start in range(0, terms.shape[-1], self.scanned):
+            block = terms[..., start : start + self.scanned]
+            if start:
+                block[..., 0] = self.plus(terms[..., start - 1], block[..., 0])
+            places = np.arange(block.shape[-1])
+            for step in (1 << j for j in range(len(places).bit_length())):
+                late = places[places & step > 0]
+                block[..., late] = self.plus(block[..., late // step * step - 1], block[..., late])
+        return terms
 
     def prod(self, a: Value, axis: int = -1) -> Value:
         """In the order of sums."""

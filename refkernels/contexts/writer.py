@@ -6,8 +6,8 @@
             the folded spans fold; the row's own nodes are computed
         results are stored where they are computed
 
-Every node is a pair of variables, m3 and r3; r3 is None where the node is exact by structure, and
-then it adds nothing to radii. A row of a `flat` program is any SPAN elements.
+Every node is a pair of variables, m3 and r3; r3 is None where it is exact by structure. A row of a
+`flat` program is any SPAN elements.
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY64
+from refkernels.contexts.working import SCANS
 from refkernels.diagnosis import evidence, units
+from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
 from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
@@ -35,6 +37,7 @@ _SETTINGS: tuple[dict[str, Any], ...] = tuple(
     for order in ("sequential", "pairwise", "reversed")
     for fma in (False, True)
 )
+_SCANS = tuple({"order": "pairwise", "fma": False, "scanned": block} for block in SCANS)
 _LARGEST = 1 << 18  # elements of the inputs, for arithmetic in 16 bits
 
 
@@ -77,7 +80,19 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
 
 
 def _name(name: str, settings: dict[str, Any]) -> str:
-    return f"{name}, {settings['order']} sums" + (", FMA" if settings["fma"] else "")
+    scans = f", scans of {settings['scanned']} terms" if "scanned" in settings else ""
+    return f"{name}, {settings['order']} sums" + (", FMA" if settings["fma"] else "") + scans
+
+
+def _settings(problem: Problem) -> tuple[dict[str, Any], ...]:
+    """The orders of sums; those of scans too, where the op's first form has some."""
+
+    def find() -> tuple[dict[str, Any], ...]:
+        screen = Screen(problem, problem.plain, elements=1)
+        scans = screen.has_a_program and any(screen.program.of("cumsum"))
+        return (*_SETTINGS, *_SCANS) if scans else _SETTINGS
+
+    return problem.once(_settings, find)
 
 
 def faults(problem: Problem) -> Iterator[tuple[Fault, Any]]:
@@ -108,7 +123,7 @@ def _computed(problem: Problem, formula: Any) -> list[tuple[dict[str, Any], dict
 
     def find() -> list[tuple[dict[str, Any], dict[str, Array]]]:
         new: dict[bytes, tuple[dict[str, Any], dict[str, Array]]] = {}
-        for settings in _SETTINGS:
+        for settings in _settings(problem):
             answer = formulas.computed(*question, problem.params, problem.format, **settings)
             bits = sha256(b"".join(array.tobytes() for array in answer.values()))
             new.setdefault(bits.digest(), (settings, answer))
@@ -155,7 +170,7 @@ def _narrow(
     assert formulas is not None
     for name, formula in formulas.way(problem.direction).forms.items():
         question = problem.direction, formula, problem.inputs, problem.params, format
-        for arithmetic, settings in itertools.product(("narrow", "composed"), _SETTINGS):
+        for arithmetic, settings in itertools.product(("narrow", "composed"), _settings(problem)):
             answer = formulas.computed(*question, arithmetic, **settings)
             note = ", in float32 within an op" if arithmetic == "composed" else ""
             model = _name(name, settings) + note

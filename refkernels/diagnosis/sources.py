@@ -11,7 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from refkernels.diagnosis import accumulators, formulas, functions, models, patterns, sums
+from refkernels.diagnosis import (
+    accumulators,
+    formulas,
+    functions,
+    models,
+    patterns,
+    recovered,
+    sums,
+)
 from refkernels.diagnosis.fit import Fit, correctly_rounded, fit
 from refkernels.diagnosis.hypothesis import (
     Algorithms,
@@ -105,7 +113,7 @@ def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
         sums.find,
         accumulators.find,
     )
-    general = compiled.find, other_functions.of_formula, flushing.of_formula
+    general = compiled.find, other_functions.of_formula, flushing.of_formula, recovered.find
     known = (formulas.find, functions.find, *general)
     for source in (*first, *own, *known):
         yield from source(problem, outputs, fits)

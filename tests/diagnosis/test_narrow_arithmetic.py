@@ -22,10 +22,25 @@ def drawn(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(1.0, 1.0, shape).astype(FORMATS[dtype])
 
 
+def in_halves(x: Array) -> Array:
+    """Cumulative sums as a tree: the last sum of the left half is added to all of the right."""
+    half = 1 << (x.shape[-1] - 1).bit_length() >> 1
+    if not half:
+        return x
+    left, right = in_halves(x[..., :half]), in_halves(x[..., half:])
+    return np.concatenate([left, left[..., -1:] + right], -1)
+
+
+@pytest.mark.parametrize("block", [1, 64])
 @pytest.mark.parametrize("dtype", FORMATS)
-def test_running_sums_that_are_stored_one_by_one_are_proven(dtype: str) -> None:
-    x = drawn((20, 200), dtype)
-    found = explained("cumsum", {"x": x}, np.add.accumulate(x, axis=-1, dtype=x.dtype), axis=-1)
+def test_running_sums_that_are_stored_one_by_one_are_proven(dtype: str, block: int) -> None:
+    """In sequence; or block by block, as PyTorch does on GPUs."""
+    x, y = drawn((20, 200), dtype), np.zeros((20, 0), FORMATS[dtype])
+    for start in range(0, 200, block):
+        part = x[:, start : start + block].copy()
+        part[:, :1] += y[:, -1:] if start else 0
+        y = np.concatenate([y, in_halves(part)], -1)
+    found = explained("cumsum", {"x": x}, y, axis=-1)
     assert (found.cause, found.confidence) == ("narrow_intermediates", "proven")
     assert found.candidates[0].details["format"] == dtype
 

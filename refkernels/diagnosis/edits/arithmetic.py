@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, rule
 from refkernels.diagnosis.edits.constants import FORMATS, parts
 
-_REDUCTIONS = ("mean", "sum", "max", "item")
 _EXACT = frozenset(
     (
         *("array", "move", "broadcast", "store", "saved", "narrow", "stop", "pick", "negative"),
@@ -30,29 +27,6 @@ def narrowed(program: Program) -> Iterator[Any]:
             to = formats.get(format)
             rounded = by(node)(lambda xp, v, to=to: _rounded(xp, v, to))
             yield node, {node: rounded}, {"part": node, "format": format}
-
-
-@rule("low_precision_statistics", "arithmetic")  # mean and rstd in 16 bits
-def stored_statistics(program: Program) -> Iterator[Any]:
-    """All that the elements of a row share, rounded as they read it."""
-
-    def size(node: Node) -> int:
-        return math.prod(node.shape)
-
-    def of_a_row(node: Node) -> bool:
-        return node.op in _REDUCTIONS or any(
-            of_a_row(part) for part in node.operands if size(part) == size(node)
-        )
-
-    shared = [
-        node
-        for node in program.nodes
-        if any(size(user) > size(node) for user in program.users.get(node, ())) and of_a_row(node)
-    ]
-    for format in FORMATS[:2] if len(shared) > 1 else ():
-        to = formats.get(format)
-        changes = {n: by(n)(lambda xp, v, to=to: _rounded(xp, v, to)) for n in shared}
-        yield shared[-1], changes, {"format": format}
 
 
 def _rounded(xp: Any, value: Any, format: Format) -> Any:

@@ -238,9 +238,12 @@ class Screen:
                 touched.append(name)
         return sorted(touched, key=lambda name: -self.before[0][name])
 
-    def value_of(self, node: Node) -> Array:
-        """A node's value in the program."""
-        return data(self._values[node])
+    def value_of(self, node: Node, changes: Edits | None = None) -> Array:
+        """A node's value in the program, or in the edited one."""
+        if not changes:
+            return data(self._values[node])
+        inputs = dict(values_of(self.arguments(self.arrays)))
+        return data(read([node], XP, self.program.graph.arrays, inputs, changes)[0])
 
     @cached_property
     def _values(self) -> dict[Node, Any]:
@@ -250,6 +253,11 @@ class Screen:
         inputs = dict(values_of(self.arguments(self.arrays)))
         with np.errstate(all="ignore"):
             return dict(zip(nodes, read(nodes, XP, graph.arrays, inputs), strict=True))
+
+    def places(self, name: str) -> Array:
+        """Where in an output the elements stand that are read."""
+        every = _in_axes(self.question, name, np.arange(np.prod(self.question.shapes[name])))
+        return (every[self.rows] if self.question.rows_of[name] else every).reshape(-1)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         shape = self.question.shapes[name]

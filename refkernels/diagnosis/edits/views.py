@@ -22,6 +22,7 @@ from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 
 _LARGEST = 1 << 17  # elements of all inputs
+_USUAL = (1, 2, 4, 8, 16, 32)
 _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
 
 
@@ -70,13 +71,14 @@ def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterat
 
 
 def _settings(asked: Mapping[str, Any]) -> Iterator[View]:
-    """Whole numbers one off, doubled or halved, truth values inverted, two numbers exchanged."""
+    """Whole numbers one off, doubled, halved or usual; truth values inverted; two exchanged."""
     for name, value in asked.items():
         others: list[Any] = []
         if isinstance(value, bool):
             others = [not value]
         elif isinstance(value, int):
-            others = list(dict.fromkeys((value + 1, value - 1, 2 * value, value // 2)))
+            near = (value + 1, value - 1, 2 * value, value // 2)
+            others = [other for other in dict.fromkeys((*near, *_USUAL)) if other != value]
         for other in others:
             details = {"param": name, "value": other, "asked": value}
             yield View(VALUE, {}, {name: other}, details)

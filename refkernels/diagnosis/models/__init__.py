@@ -29,7 +29,6 @@ _SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this
     ("clip_by_global_norm",): {"questions": "clipping.by_groups clipping.by_other_tensors"},
     ("cross_entropy",): {"questions": "smoothing.over_other_classes smoothing.in_float32"},
     ("rms_norm",): {"questions": "rms.narrow_factor"},
-    ("group_norm",): {"questions": "groups.other_numbers"},
     ("rotary",): {"questions": "rotation.narrow_tables"},
     tuple(slopes.GRADIENTS): {"algorithms": "slopes.find"},
     ("softmax",): {"questions": "softmax_axes.of_gradients"},

@@ -20,7 +20,6 @@ from refkernels.diagnosis.hypothesis import (
 )
 from refkernels.diagnosis.models.layernorm.catalogue import MODELS, NUMERICAL
 from refkernels.diagnosis.models.layernorm.model import Model
-from refkernels.diagnosis.models.layernorm.rowwise import normalized_shape
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 
 _THREADS = (1, 2, 4)  # some gradients' sums are cut by thread
@@ -128,7 +127,8 @@ def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bi
     the rows, for a gradient of a parameter; the columns, for a row's results. No list has every
     order, and an unlisted one shares many bits of few rows."""
     x, params = problem.inputs["x"], {**problem.params, "threads": threads}
-    columns = math.prod(normalized_shape(problem))
+    shape = problem.params.get("normalized_shape") or problem.inputs["x"].shape[-1:]
+    columns = math.prod((shape,) if isinstance(shape, int) else shape)
     flat = {input_name: array.reshape(-1, columns) for input_name, array in problem.inputs.items()}
     axis, rng = 0 if name in ("dweight", "dbias") else 1, np.random.default_rng(0)
     shares = []

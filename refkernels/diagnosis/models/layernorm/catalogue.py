@@ -89,20 +89,6 @@ NUMERICAL = (
         form="folded",
     ),
     _model(
-        "float32 statistics",
-        "float32_statistics",
-        "Mean and variance of float64 input are computed in float32.",
-        statistics=formats.BINARY32,
-        only=DOUBLE,
-    ),
-    _model(
-        "stored in float32",
-        "float32_statistics",
-        "Mean and rstd of float64 input are stored in float32 before they are used.",
-        stored=formats.BINARY32,
-        only=DOUBLE,
-    ),
-    _model(
         "eps in float32",
         "eps_rounded",
         "eps is rounded to float32 although the input is float64.",
@@ -115,16 +101,6 @@ NUMERICAL = (
         "Everything is computed in float32 although the input is float64.",
         working=formats.BINARY32,
         only=DOUBLE,
-    ),
-    *(
-        _model(
-            f"statistics in {target.name}",
-            "low_precision_statistics",
-            f"Mean and rstd are rounded to {target.name} before they are used.",
-            stored=target,
-            only=(target,),
-        )
-        for target in NARROW
     ),
     *(
         _model(

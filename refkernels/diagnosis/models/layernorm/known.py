@@ -1,12 +1,10 @@
 """LayerNorm, as `models.of` gives it."""
 
 from refkernels.diagnosis.models.known import Known
-from refkernels.diagnosis.models.layernorm import algorithms, ranges, statistics
+from refkernels.diagnosis.models.layernorm import algorithms
 
 KNOWN = Known(
-    questions=(statistics.stored_statistics,),
     algorithms=(algorithms.find,),
-    specials=ranges.find,
     run=algorithms.run,
     rows=32,  # cores earn 8 bits each
 )

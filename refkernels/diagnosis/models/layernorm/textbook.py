@@ -33,7 +33,6 @@ class Recipe:
                  (x - mean) / sqrt(var + eps), "rsqrt": rstd rounded once from float64
     eps          the format that eps is rounded to; None: the working precision
     statistics   the format that mean and variance are computed in
-    stored       the format that mean and rstd are rounded to before use
     working      the format that everything is computed in
     sums         "flush": every result that is subnormal becomes 0; "narrow": every partial sum is
                  rounded to the 16-bit format
@@ -44,7 +43,6 @@ class Recipe:
     form: Literal["centred", "folded", "divided", "rsqrt"] = "centred"
     eps: Format | None = None
     statistics: Format | None = None
-    stored: Format | None = None
     working: Format | None = None
     sums: Literal["plain", "flush", "narrow"] = "plain"
     only: tuple[Format, ...] = ()
@@ -115,10 +113,6 @@ def _statistics(task: LayerNormTask, recipe: Recipe) -> _RowStatistics:
     rstd = task.kind(1) / root
     if recipe.form == "rsqrt":
         rstd = (1.0 / np.sqrt((var + eps).astype(np.float64))).astype(task.kind)
-    if recipe.stored is not None:
-        mean, rstd = (
-            formats.cast(values, recipe.stored).astype(task.kind) for values in (mean, rstd)
-        )
     return _RowStatistics(mean, rstd, root)
 
 

@@ -1,0 +1,307 @@
+"""Statistics of rows, recovered from the elements that read them.
+
+A mean, a reciprocal deviation or a sum of exponentials enters every element of its row, so least
+squares gives it back from an output, as t ± w; what it was made of follows. What these
+numbers are tells how they were computed, without the kernel's order of summation:
+
+- they are numbers of a 16-bit format, as the right ones are not: they were kept in it;
+- m² + v are numbers of binary32, where v is a variance: it was E[x²] - m², also where no digit of
+  it is left. (m² is rounded, or part of an FMA.)
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, Format
+from refkernels.contexts.graph import Edits, Node, Replacement
+from refkernels.diagnosis.edits import identities
+from refkernels.diagnosis.edits.catalogue import by, is_number
+from refkernels.diagnosis.edits.names import named
+from refkernels.diagnosis.edits.screen import Screen
+from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.metrology import ulp
+
+_LARGEST = 1 << 17  # elements of all inputs
+_MOST = 4  # statistics of a row
+_STEPS = 5  # of Newton's method
+_APART = 2.0**-10  # a share of what a statistic changes that no other changes alike
+_WIDE = 3.0  # standard deviations
+_DENSITY, _SQUARE = math.log2(2.0 * math.pi) / 2.0, math.log2(math.e) / 2.0  # of normal numbers
+_ROUNDED = 2.0  # roundings of a statistic, from the number that it was made of
+_LEAST, _ERROR = 0.3, 4.0  # ulps by which the elements of a row err, at least and at most
+_NEAR = 2.0  # spacings between a number that was kept in 16 bits and the right one
+_CAP = 12.0  # bits of a row
+_REDUCTIONS = ("mean", "sum", "norm", "max", "item", "pivot")
+
+
+class Recovered(NamedTuple):
+    """What statistics show of how they were made, the bits of each row, the row of each element,
+    and the grids tried."""
+
+    cause: str = ""
+    details: Mapping[str, Any] = {}
+    bits: Any = np.zeros(0)
+    owner: Any = None
+    tried: int = 0
+
+
+class OnGrid(NamedTuple):
+    """The bits of each row whose number lies on a grid; whether all are cut to it."""
+
+    bits: Any
+    truncated: bool
+
+
+class SolvedStatistics(NamedTuple):
+    """What elements of an output read: nodes of one number for each row, their values and standard
+    deviations (nodes x rows), and the row of each element."""
+
+    nodes: list[Node]
+    values: Doubles
+    spreads: Doubles
+    owner: Any
+
+
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
+    """For each output that is not ordinary, what its rows' statistics show."""
+    wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary and np.any(got)}
+    if problem.size > _LARGEST:
+        return
+    for name, got in wrong.items():
+        plain = Screen(problem, {name: got})
+        if plain.has_a_program:
+            shown = _shown(plain, name)
+            texts = [i.text for i in identities.identities(plain.program) if i.kind == "variance"]
+            if texts and problem.format.p <= BINARY32.p:  # of float64, float64 tells nothing
+                one_pass = Screen(problem, {name: got}, written=identities.one_pass)
+                shown = max(shown, _shown(one_pass, name, texts[0]), key=lambda s: np.sum(s.bits))
+            if np.any(shown.bits):
+                yield _claim(problem, name, got, plain, shown)
+
+
+def _solved(screen: Screen, name: str) -> SolvedStatistics | None:
+    """The statistics of the rows by least squares; None where the elements that read them are not
+    what rounding leaves of them."""
+    nodes, owner = _shared(screen, name)
+    if not nodes or np.bincount(owner).max() <= len(nodes):
+        return None
+    seen, rows = screen.observed[name], int(owner.max()) + 1
+    size = np.abs(seen.got)
+    unit = ulp(np.fmax(size, np.nanmedian(size)), seen.format)
+    values = np.array([screen.value_of(node).reshape(-1) for node in nodes])
+    usable = np.isfinite(seen.got)
+    free = np.bincount(owner, usable, rows) - len(nodes)  # degrees of freedom
+
+    def error(values: Doubles) -> Doubles:
+        predicted = screen.predicted(_given(nodes, values))
+        assert predicted is not None
+        return np.where(usable, (seen.got - predicted[name]) / unit, 0.0)
+
+    def slopes_at(values: Doubles, here: Doubles) -> Doubles:
+        steps = np.maximum(np.abs(values) * 2.0**-20, 2.0**-100)
+        own = np.eye(len(nodes))[:, :, None]
+        return np.array([here - error(values + steps * one) for one in own]) / steps[:, owner]
+
+    with np.errstate(all="ignore"):
+        kept = _independent(slopes_at(values, error(values)), owner)
+        if not kept:
+            return None
+        nodes, values = [nodes[k] for k in kept], values[kept]
+        for _ in range(_STEPS):
+            here = error(values)
+            slopes = slopes_at(values, here)
+            scale = np.array([np.sqrt(np.bincount(owner, s * s, rows)) for s in slopes])
+            if not np.isfinite(scale).all() or not scale[:, free > 0].all() or not scale.any():
+                return None
+            scale = np.where(scale > 0.0, scale, 1.0)
+            slopes /= scale[:, owner]
+            normal = [[np.bincount(owner, a * b, rows) for a in slopes] for b in slopes]
+            inverse = np.linalg.pinv(np.moveaxis(np.array(normal), -1, 0), hermitian=True)
+            wanted = np.array([np.bincount(owner, s * here, rows) for s in slopes])
+            values = values + np.einsum("rjk,kr->jr", inverse, wanted) / scale
+        left = np.sqrt(np.bincount(owner, error(values) ** 2, rows) / np.maximum(free, 1))
+    if not (free > 0).any() or not np.median(left[free > 0]) <= _ERROR:
+        return None
+    variances = np.maximum(np.einsum("rjj->jr", inverse), 0.0)
+    spread = np.sqrt(variances) / scale * np.maximum(left, _LEAST)
+    return SolvedStatistics(nodes, values, np.where(free > 0, spread, np.inf), owner)
+
+
+def _independent(slopes: Doubles, owner: Any) -> list[int]:
+    """The statistics, without those that change their rows as the ones before them do."""
+    basis: list[Doubles] = []
+    kept = []
+    for k, slope in enumerate(slopes):
+        rest = slope
+        for other in basis:
+            rest = rest - other * np.bincount(owner, rest * other)[owner]
+        size, whole = (np.sqrt(np.bincount(owner, part * part)) for part in (rest, slope))
+        if np.nanmedian(size / whole) > _APART:
+            basis.append(np.nan_to_num(rest / size[owner]))
+            kept.append(k)
+    return kept
+
+
+def _given(nodes: list[Node], values: Any) -> Edits:
+    shaped = {n: np.reshape(v, n.shape) for n, v in zip(nodes, values, strict=True)}
+    return {node: Replacement((), lambda xp, v=v: xp.array(v)) for node, v in shaped.items()}
+
+
+def _shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
+    """The numbers of a row that its elements read, and the row of each element: the bits of its
+    number are found where they are NaN."""
+    program, chosen = screen.program, list[Node]()
+    owner: Any = None
+    size = {node: math.prod(node.shape) for node in program.nodes}
+
+    @functools.cache
+    def of_a_row(node: Node) -> bool:
+        return node.op in _REDUCTIONS or any(
+            of_a_row(part) for part in node.operands if size.get(part) == size[node]
+        )
+
+    for node in program.nodes:
+        wide = any(size.get(user, 0) > size[node] for user in program.users.get(node, ()))
+        if not wide or node.op == "welford" or not of_a_row(node):
+            continue
+        numbers, value = np.arange(size[node]), screen.value_of(node).reshape(-1)
+        bits = [numbers >> k & 1 > 0 for k in range(max((size[node] - 1).bit_length(), 1))]
+        marked = (_given([node], [np.where(m, np.nan, value)]) for b in bits for m in (b, ~b))
+        found = [np.isnan(p[name]) if p else [True] for p in map(screen.predicted, marked)]
+        one = all(
+            np.array_equal(a, np.logical_not(b))
+            for a, b in zip(found[::2], found[1::2], strict=True)
+        )
+        number = sum(np.asarray(a, int) << k for k, a in enumerate(found[::2]))
+        if one and (owner is None or np.array_equal(owner, number)):
+            owner = number
+            chosen.append(node)
+    return chosen if len(chosen) <= _MOST else [], owner
+
+
+def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
+    """The grid with the most bits on which numbers lie that the statistics were made of. A number
+    of binary32 shows something where the program is written with an `identity`."""
+    statistics = _solved(screen, name)
+    if statistics is None:
+        return Recovered()
+    nodes, values, spreads, owner = statistics
+    working = formats.working_format(screen.problem.format)
+    right = np.array([screen.value_of(node).reshape(-1) for node in nodes])
+    grids = [f for f in (BINARY32, BINARY16, BFLOAT16) if f.p < working.p or identity]
+    found: dict[Format, dict[int, OnGrid]] = {format: {} for format in grids}
+    tried = 0
+    for j, node in enumerate(nodes):
+        own = np.arange(len(nodes))[:, None] == j
+        for (part, terms), rounded in itertools.product(_made_of(node), (False, True)):
+            number, slope = _part(screen, nodes, j, part, rounded, values)
+            if number is None:
+                continue
+            other, _ = _part(screen, nodes, j, part, rounded, np.where(own, right, values))
+            spread = (spreads[j] + _ROUNDED * working.u * np.abs(values[j])) / np.abs(slope)
+            spread = terms * (spread + working.u * np.abs(number) * (terms > 1.0))
+            for format in grids:
+                tried += 1
+                near = _NEAR if format.p < working.p else np.inf
+                on = _on_grid(number * terms, other * terms, spread, format, near)
+                found[format][j] = max(found[format].get(j, on), on, key=lambda on: np.sum(on.bits))
+        snapped = formats.round_to(values[j], working)
+        values[j] = np.where(_WIDE * spreads[j] < ulp(snapped, working) / 4.0, snapped, values[j])
+    bits = {
+        format: np.sum([on.bits for on in parts.values()], 0) for format, parts in found.items()
+    }
+    format = max(bits, key=lambda format: float(np.sum(bits[format])))
+    cut = all(on.truncated for on in found[format].values() if np.any(on.bits))
+    cause = "truncated_statistics" if cut else "low_precision_statistics"
+    details = {"format": format.name}
+    if format.p == working.p:
+        cause, details = "unstable_identity", {"formula": identity}
+    return Recovered(cause, details, bits[format], owner, tried)
+
+
+def _claim(problem: Problem, name: str, got: Array, screen: Screen, shown: Recovered) -> Claim:
+    """The claim about the elements of the rows that show it."""
+    earns: Any = np.zeros(got.size)
+    earns[screen.places(name)] = (shown.bits / np.bincount(shown.owner))[shown.owner]
+    earns = earns.reshape(got.shape)
+    outcome = Outcome(True, int(np.count_nonzero(earns == 0.0)), got.size)
+    prediction = Prediction(wrong=earns > 0.0, earns=earns, outcome=outcome)
+    cause, details = named(shown.cause, shown.details, {"op": problem.op.name})
+    return Claim(cause, name, prediction, details, trials=shown.tried)
+
+
+def _made_of(node: Node) -> Iterator[tuple[Node, float]]:
+    """The numbers of a row that a statistic was made of, itself first; the sum of a mean too."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        yield part, 1.0
+        if part.op == "mean":
+            yield part, float(part.operands[0].shape[part.option])
+        size = math.prod(part.shape)
+        waiting += [o for o in part.operands if math.prod(o.shape) == size and not is_number(o)]
+
+
+def _part(
+    screen: Screen, nodes: list[Node], j: int, part: Node, rounded: bool, values: Doubles
+) -> tuple[Any, Any]:
+    """The part's number that makes the statistic j what it is, and the statistic's slope there;
+    products of other parts `rounded` to binary32. None where there is none."""
+    if part is nodes[j]:
+        return (None, None) if rounded else (values[j], np.ones(values[j].size))
+    others = [k for k in range(len(nodes)) if k != j]
+    changes = dict(_given([nodes[k] for k in others], values[others]))
+    products = [
+        node
+        for node in (n for n, _ in _made_of(nodes[j]))
+        if node.op in ("square", "multiply") and node is not part and node not in changes
+    ]
+    if rounded and not products:
+        return None, None
+    if rounded:
+        changes |= {n: by(n)(lambda xp, v: xp.narrow(v, "float32")) for n in products}
+
+    def at(number: Any) -> Any:
+        return screen.value_of(nodes[j], {**changes, **_given([part], [number])}).reshape(-1)
+
+    number = np.asarray(screen.value_of(part), float).reshape(-1)
+    with np.errstate(all="ignore"):
+        for _ in range(3 * _STEPS):
+            step = np.maximum(np.abs(number), 2.0**-60) * 2.0**-26
+            here = at(number)
+            slope = (at(number + step) - here) / step
+            number = number + (values[j] - here) / slope
+    return number, slope
+
+
+@np.errstate(all="ignore")  # a row may have no number
+def _on_grid(
+    number: Doubles, right: Doubles, spread: Doubles, format: Format, near: float
+) -> OnGrid:
+    """The bits of each row; none where some row's number is not `near` the right one, in spacings.
+    A row earns log2 of how much denser numbers are there than anywhere between those of the grid,
+    unless its right number is on the grid too, or another row has the same one."""
+    nearest, beside = (to_float64(formats.round_to(array, format)) for array in (number, right))
+    spacing = ulp(nearest, format)
+    clear, apart = spread < spacing / 4.0, np.abs(number - right)
+    if (clear & (apart > near * spacing)).any():
+        return OnGrid(np.zeros(number.size), True)
+    once = np.zeros(number.size, bool)
+    once[np.unique(nearest, return_index=True)[1]] = True
+    off = np.square((number - nearest) / spread)
+    bits = np.log2(spacing / spread) - _DENSITY - off * _SQUARE
+    shown = clear & (np.abs(right - beside) > _WIDE * spread) & once
+    below = (np.abs(number) <= np.abs(right) + _WIDE * spread).all()
+    truncated = bool(below and (apart > 0.55 * spacing).any())
+    return OnGrid(np.where(shown, np.clip(bits, -_CAP, _CAP), 0.0), truncated)

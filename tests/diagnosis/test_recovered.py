@@ -1,0 +1,104 @@
+"""Statistics of rows are recovered from the output, and tell how they were computed."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels import registry
+from refkernels.diagnosis.explain import one_kernel
+from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.recovered import find
+
+F = np.float32
+KINDS: dict[str, Any] = {"float32": F, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+NORMS = {
+    "layernorm": ((12, 200), (1,), {}),
+    "group_norm": ((3, 8, 60), (2, 3), {"num_groups": 4}),
+    "batch_norm": ((5, 12, 40), (0, 2), {}),
+    "instance_norm": ((3, 4, 150), (2,), {}),
+}
+"""By op: the shape, the axes of a row (of group norm's groups), and params."""
+
+
+def statistics(x: Any, axes: tuple[int, ...], how: str) -> tuple[Any, Any]:
+    """Mean and variance in float32: by two passes, by one, or by one with an FMA."""
+    mean = x.mean(axes, keepdims=True, dtype=F)
+    if how == "two passes":
+        return mean, np.square(x - mean).mean(axes, keepdims=True, dtype=F)
+    squares = np.square(x).mean(axes, keepdims=True, dtype=F)
+    if how == "one pass":
+        return mean, squares - mean * mean
+    return mean, (squares.astype(float) - mean.astype(float) ** 2).astype(F)
+
+
+def kernel(op: str, x: Any, how: str, kept: Any = F, dy: Any = None) -> Any:
+    """The norm of x, or its gradient, in x's format; mean and rstd are kept in another."""
+    shape, axes, _ = NORMS[op]
+    kind, grouped = x.dtype, (3, 4, 2, 60) if op == "group_norm" else shape
+    mean, variance = statistics(x.astype(F).reshape(grouped), axes, how)
+    rstd = F(1) / np.sqrt(variance + F(1e-5))
+    mean, rstd = mean.astype(kept).astype(F), rstd.astype(kept).astype(F)
+    y = (x.astype(F).reshape(grouped) - mean) * rstd
+    if dy is not None:
+        g = dy.astype(F).reshape(grouped)
+        dot = (g * y).mean(axes, keepdims=True, dtype=F)
+        y = rstd * (g - g.mean(axes, keepdims=True, dtype=F) - y * dot)
+    return y.reshape(x.shape).astype(kind)
+
+
+def drawn(op: str, kind: str, mean: float, seed: int = 0) -> Any:
+    rng, shape = np.random.default_rng(seed), NORMS[op][0]
+    return (rng.standard_normal(shape) + mean).astype(KINDS[kind])
+
+
+def asked(op: str, x: Any, got: Any, dy: Any = None) -> tuple[Any, ...]:
+    """The question as `explain` takes it."""
+    inputs, direction = ({"x": x}, "forward") if dy is None else ({"dy": dy, "x": x}, "backward")
+    names = registry.get(op).names(direction)
+    return op, inputs, {names[0]: got}, NORMS[op][2], direction
+
+
+@pytest.mark.parametrize("op", NORMS)
+def test_a_variance_by_one_pass_is_proven_in_any_order_of_sums(op: str) -> None:
+    """With an FMA or without; a gradient shows the variance of its forward pass."""
+    x, dy = drawn(op, "float32", 300.0), drawn(op, "float32", 0.0, seed=1)
+    how = "one pass with an FMA" if op in ("layernorm", "batch_norm") else "one pass"
+    dy = dy if op in ("layernorm", "instance_norm") else None
+    found = refkernels.explain(*asked(op, x, kernel(op, x, how, dy=dy), dy))
+    assert (found.cause, found.confidence) == ("naive_variance", "proven")
+
+
+@pytest.mark.parametrize(("op", "kind"), zip(NORMS, ["float16", "bfloat16"] * 2, strict=True))
+def test_statistics_that_are_kept_in_16_bits_are_proven(op: str, kind: str) -> None:
+    x = drawn(op, kind, 1.0)
+    found = refkernels.explain(*asked(op, x, kernel(op, x, "two passes", KINDS[kind])))
+    assert (found.cause, found.confidence) == ("low_precision_statistics", "proven")
+    named = [c for c in found.candidates if c.confidence == "proven"]
+    assert {c.details.get("format", kind) for c in named} == {kind}
+
+
+def claims(*question: Any) -> list[Any]:
+    problem, outputs = one_kernel(*question)
+    not_ordinary = Fit(next(iter(outputs)), "exceeds_bound", (), 2.0, 9.0, 1, 0)
+    return list(find(problem, outputs, dict.fromkeys(outputs, not_ordinary)))
+
+
+@pytest.mark.parametrize("op", NORMS)
+def test_right_statistics_show_nothing(op: str) -> None:
+    """Nor where the data are of few digits, so that right variances are too; nor do wrong ones that
+    are not on a grid."""
+    tried = 0
+    for seed, kind in enumerate((*KINDS, "float32")):
+        for mean, digits in ((0.0, 1.0), (30.0, 8.0), (1000.0, None)):
+            x, dy = drawn(op, kind, mean, seed), drawn(op, kind, 0.0, seed + 9)
+            x = x if digits is None else (np.rint(x.astype(F) * digits) / digits).astype(x.dtype)
+            y = kernel(op, x, "two passes")
+            dx = kernel(op, x, "two passes", dy=dy)
+            for got, given in ((y, None), (y * x.dtype.type(2), None), (dx, dy)):
+                tried += 1
+                shown = claims(*asked(op, x, got, given))
+                assert sum(np.sum(claim.prediction.earns) for claim in shown) < 10.0
+    assert tried == 36
