@@ -170,7 +170,7 @@ def _source(adapter: Path, module: str) -> _Source:
     tree = ast.parse(adapters.source_of(adapter))
     modules = {"framework": module}  # as functions of shared.py call it
     functions: dict[str, ast.AST] = {}
-    tables: dict[str, ast.Dict] = {}
+    formulas: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Import):
             modules |= {alias.asname or alias.name: alias.name for alias in node.names}
@@ -180,14 +180,14 @@ def _source(adapter: Path, module: str) -> _Source:
             }
         elif isinstance(node, ast.FunctionDef):
             functions[node.name] = node
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
-            tables[ast.unparse(node.targets[0])] = node.value
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FORMULAS":
+            parts = map(ast.literal_eval, getattr(node.value, "args", [node.value]))
+            formulas = dict.fromkeys(*parts) if isinstance(node.value, ast.Call) else next(parts)
     entries = {}
     for op, value in adapters.table_of(adapter, "OPS").items():
         assert isinstance(value, ast.Tuple)
         function = value.elts[1]
         entries[op] = function.body if isinstance(function, ast.IfExp) else function
-    formulas = ast.literal_eval(tables["FORMULAS"]) if "FORMULAS" in tables else {}
     return _Source(modules, functions, entries, formulas)
 
 
