@@ -55,7 +55,8 @@ class Judgement:
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed",
                 "special_as_defined", "not_all_tried", "range_limited", "ill_conditioned",
-                "estimated", "statistical"
+                "estimated", "statistical", "own_sizes", "own_sizes_not_asked",
+                "own_sizes_cannot_tell"
     avoidable   an answer whose errors another form of the op avoids: its challenge, and how many
                 elements err how much more than which form
     flushes     the last import before its process flushed subnormal numbers, None if it does not

@@ -152,8 +152,6 @@ def _mutants(first: Challenge) -> Iterator[tuple[str, Answer]]:
         if isinstance(value, float) and value != 0.0:
             other = 10.0 * value if name == "eps" else value * _FACTOR
             yield f"{name}_differs", functools.partial(_other_param, name, other)
-    if "eps" in first.params:
-        yield "eps_missing", functools.partial(_other_param, "eps", 0.0)
     for fault in _faults(first):
         if first.format.name not in fault.right_in:
             yield fault.cause, functools.partial(_faulty, fault)

@@ -3,11 +3,9 @@
     TASK.py         class Model, get_inputs(), get_init_inputs()
     CANDIDATE.py    class ModelNew, which should compute the same
 
-The Model is read as a program at smaller sizes: the file's integers (batch_size, in_features),
-halved until it computes at most `MOST` elements (`programs.in_torch`). The Model itself is judged
-first, and must be right. Model and candidate are made with the same seed and sizes; the candidate
-gets the Model's parameters and buffers. What is right there is asked at the task's own sizes too
-(`own_sizes`).
+The Model is read as a program at smaller sizes: the file's integers, halved until it computes at
+most `MOST` elements (`programs.in_torch`). It is judged first, and must be right; the candidate
+gets its parameters and buffers. What is right there is asked at the task's own sizes (`own_sizes`).
 """
 
 from __future__ import annotations
@@ -46,8 +44,10 @@ _spec.loader.exec_module(_task)
 
 
 def read(path: Path) -> tuple[Op, TorchProgram]:
-    """The op of a task's Model, and the program of the smaller task. Raises ProgramError and
-    FrameworkError."""
+    """The op of a task's Model, and the program of the smaller task. Raises ProgramError,
+    FrameworkError and ValueError."""
+    if not path.is_file():
+        raise ValueError(f"{path} is no file.")
     program = of_file(path, "Model", None, MOST)
     op = op_of(program, f"task_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}")
     registry.OWN[op.name] = op

@@ -370,7 +370,7 @@ def asked(request):
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if f.filename == os.path.abspath(path)] or frames
-        said = "%s: %s" % (type(error).__name__, str(error).splitlines()[:1] or "")
+        said = "%s: %s" % (type(error).__name__, (str(error).splitlines() or [""])[0])
         raise NotExported(
             "%s cannot be loaded (line %d, %s)" % (path, own[-1].lineno, said)
         ) from error
