@@ -298,6 +298,8 @@ class _Framework:
     def trainable(self, tensor):
         return bool(tensor.requires_grad)
 
+    traces = False  # whether every call of an operator can be recorded
+
     def device_of(self, tensor):
         return str(tensor.device)
 
@@ -488,6 +490,13 @@ class _Torch(_Framework):
         super().__init__()
         modes = importlib.import_module("torch.utils._python_dispatch")
         self._quiet = getattr(modes, "_disable_current_modes", contextlib.nullcontext)
+        version = [int(part) for part in self.api.__version__.split(".")[:2]]
+        self.traces = version >= [2, 3]
+
+    def is_plain(self, tensor):
+        """Whether a tensor is its own memory and nothing else."""
+        plain = type(tensor) in (self.api.Tensor, self.api.nn.Parameter)
+        return plain and tensor.layout == self.api.strided
 
     def shared(self, model):
         return any(map(self.is_global, model.parameters()))
@@ -1026,29 +1035,177 @@ def _framework_of(model):
     )
 
 
-def _watch_functions(torch, model, inside, counts):
-    """Count the calls that the model's forward makes outside recorded layers. A dispatch mode sees
-    them without changing a bit; under a function mode, fast paths are off."""
-    modes = importlib.import_module("torch.utils._python_dispatch")
+def _module_names(model):
+    return {id(part): name for name, part in model.named_modules()}
 
-    class Listener(modes.TorchDispatchMode):
+
+def _tracing(torch, capture):
+    """A dispatch mode that records the ATen calls of a step, each with its constants and the
+    numbers of its tensors. A number stands for a place in memory: a storage, an offset, a shape.
+
+    What no call made is a leaf, whose values are kept; so are random results. Everything else
+    follows from running the calls again. The norms of results show whether it does.
+    """
+    from torch.multiprocessing.reductions import StorageWeakRef
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_flatten
+
+    named = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+    own = (os.path.dirname(os.path.abspath(torch.__file__)) + os.sep, os.path.abspath(__file__))
+
+    class Trace(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.leaves, self.unseen, self.outputs = [], {}, set(), []
+            self._memory, self._count, self._stack, self._places = {}, 0, [], {}
+            self._names, self._open, self._drawn = _module_names(capture._model), True, {}
+            for word, tensors in (
+                ("parameters", capture._parameters),
+                ("buffers", capture._buffers),
+            ):
+                for name, tensor in tensors.items():
+                    key = "%s/%s/before" % (word, name)
+                    if capture._framework.is_plain(tensor) and self._known(tensor) is None:
+                        self.leaves[self._add(tensor)] = key
+            register = torch.nn.modules.module
+            self._hooks = [
+                register.register_module_forward_pre_hook(self._enter_module),
+                register.register_module_forward_hook(self._leave_module, always_call=True),
+            ]
+            self.__enter__()
+
+        def close(self, gradients):
+            """End the recording; `gradients`: those that the update receives, by parameter."""
+            if not self._open:
+                return
+            self._open = False
+            for hook in self._hooks:
+                hook.remove()
+            self.__exit__(None, None, None)
+            self.gradients = {name: self.number(value) for name, value in gradients.items()}
+
+        def _enter_module(self, module, inputs):
+            self._stack.append(self._names.get(id(module), type(module).__name__))
+
+        def _leave_module(self, module, inputs, result):
+            if self._stack:
+                self._stack.pop()
+            if module is capture._model:
+                tensors = [leaf for _, leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
+                self.outputs += [self.number(leaf) for leaf in tensors if leaf.is_floating_point()]
+
+        def _place(self):
+            frame = sys._getframe(2)
+            while frame is not None and frame.f_code.co_filename.startswith(own):
+                frame = frame.f_back
+            line = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+            place = (self._stack[-1] if self._stack else "", os.path.basename(line[0]), line[1])
+            return self._places.setdefault(place, len(self._places))
+
+        def _spans(self, tensor):
+            storage = tensor.untyped_storage()
+            # the weak reference keeps the address from being given to another storage
+            if storage._cdata not in self._memory:
+                self._memory[storage._cdata] = StorageWeakRef(storage), {}
+            key = tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+            return self._memory[storage._cdata][1], key
+
+        def _known(self, tensor):
+            spans, key = self._spans(tensor)
+            return spans.get(key)
+
+        def _add(self, tensor):
+            spans, key = self._spans(tensor)
+            self._count += 1
+            spans[key] = self._count
+            return self._count
+
+        def number(self, tensor):
+            """The tensor's number. One of unknown memory is a leaf; one that sees known memory
+            otherwise is made by a call of its own."""
+            if not capture._framework.is_plain(tensor):
+                self.unseen.add(type(tensor).__name__)
+                return None
+            spans, key = self._spans(tensor)
+            if key in spans:
+                return spans[key]
+            alike = next((n for k, n in spans.items() if k[3] == tensor.dtype), None)
+            number = self._add(tensor)
+            if alike is not None:
+                given = [{"t": alike}, list(key[1]), list(key[2]), key[0]]
+                view = "aten.as_strided.default", given, {}, [number], self._place(), [None]
+                self.calls.append(view)
+                return number
+            self.leaves[number] = "trace/%d" % number
+            capture._put(self.leaves[number], tensor)
+            return number
+
+        def _given(self, value):
+            if isinstance(value, torch.Tensor):
+                return {"t": self.number(value)}
+            if isinstance(value, (tuple, list)):
+                return [self._given(item) for item in value]
+            if isinstance(value, dict):
+                return {key: self._given(item) for key, item in value.items()}
+            if isinstance(value, named):
+                return {type(value).__name__: str(value).replace("torch.", "")}
+            if isinstance(value, float) and not math.isfinite(value):
+                return {"float": str(value)}
+            if value is None or isinstance(value, (bool, int, float, str)):
+                return value
+            if not isinstance(value, torch.Generator):  # what it draws is kept
+                self.unseen.add(type(value).__name__)
+            return None
+
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            result = function(*args, **(kwargs or {}))
+            kwargs = kwargs or {}
+            if function.namespace == "profiler":
+                return function(*args, **kwargs)
+            strange = [kind.__name__ for kind in types
+                       if kind not in (torch.Tensor, torch.nn.Parameter)]  # fmt: skip
+            if strange or not self._open:
+                self.unseen.update(strange)
+                return function(*args, **kwargs)
+            given = self._given(args), self._given(kwargs)
+            result = function(*args, **kwargs)
+            numbers, norms = [], []
             aliases = [value.alias_info for value in function._schema.returns]
             moves = any(alias is not None and not alias.is_write for alias in aliases)
-            computes = isinstance(result, torch.Tensor) and result.is_floating_point()
-            if computes and not moves and not inside() and torch.is_grad_enabled():
-                name = str(function).rpartition(".")[0]
-                counts[name] = counts.get(name, 0) + 1
+            random_ = torch.Tag.nondeterministic_seeded in function.tags
+            for value in tree_flatten(result)[0]:
+                if not isinstance(value, torch.Tensor) or not capture._framework.is_plain(value):
+                    numbers.append(None)
+                    norms.append(None)
+                    continue
+                known = self._known(value)
+                numbers.append(self._add(value) if known is None else known)
+                if random_:
+                    self._drawn[numbers[-1]] = "trace/%d" % numbers[-1]
+                    capture._put(self._drawn[numbers[-1]], value)
+                norms.append(None if moves else _norm(value))
+            outside = self._stack and not capture._inside and not capture._traced
+            if outside and any(norm is not None for norm in norms):
+                word = str(function).rpartition(".")[0]
+                capture._functions[word] = capture._functions.get(word, 0) + 1
+            self.calls.append((str(function), *given, numbers, self._place(), norms))
             return result
 
-    original = model.forward
+        def record(self, loss):
+            """What the step's file holds of it, as JSON."""
+            is_tensor = isinstance(loss, torch.Tensor)
+            return {
+                "calls": self.calls, "places": list(self._places), "leaves": self.leaves,
+                "drawn": self._drawn, "gradients": self.gradients, "outputs": self.outputs,
+                "loss": self._known(loss) if is_tensor else None, "unseen": sorted(self.unseen),
+            }  # fmt: skip
 
-    def forward(*args, **kwargs):
-        with Listener():
-            return original(*args, **kwargs)
+    def _norm(value):
+        if not value.is_floating_point() or value.element_size() < 2 or not value.numel():
+            return None
+        wide = None if value.element_size() > 2 else torch.float32
+        return _number(float(torch.linalg.vector_norm(value.detach(), dtype=wide)))
 
-    return _replace(model, "forward", forward)
+    return Trace()
 
 
 def _compiled(model, layers):
@@ -1145,7 +1302,7 @@ class Capture:
         self._list_model()
         self._perturbed = None if self._perturb is None else self._move_one_weight()
         self._initial = self._hash_of_parameters()
-        self._missed, self._functions = [], None
+        self._missed, self._trace, self._functions = [], None, {}
         self._watched = set()
         self._random = {"layers": [], "before": False, "outside": False}
         self._traced = False
@@ -1215,7 +1372,7 @@ class Capture:
         }
         line["rows"] = rows
         line["seconds"] = start - self._mark
-        reason = self._finish(batch) if chosen else None
+        reason = self._finish(batch, loss) if chosen else None
         line["captured"] = chosen and reason is None
         line["reason"] = reason
         line["changed"] = self._changed
@@ -1459,13 +1616,11 @@ class Capture:
         for name, layer in self._recorded.items():
             if name not in self._watched:
                 self._undo_step.append(self._watch(name, layer))
-        if framework.name == "torch" and self._functions is None:
-            self._functions = {}
-            if not self._unseen and _ROOT not in self._recorded:
-                undo = _watch_functions(
-                    framework.api, self._model, lambda: self._inside, self._functions
-                )
-                self._undo_step.append(undo)
+        if framework.traces:
+            if self._unseen:
+                self._miss("Its calls are not traced: a part of the model is compiled.")
+            else:
+                self._trace = _tracing(framework.api, self)
         if not self._permanent_hooks:
             for name in self._trainable:
                 undo = framework.on_accumulation(
@@ -1483,6 +1638,9 @@ class Capture:
         for undo in reversed(self._undo_step):
             undo()
         self._undo_step = []
+        if self._trace is not None:
+            self._trace.close({})
+            self._trace = None
         self._tensors, self._scalars = {}, {}
         self._chosen = False
 
@@ -1659,6 +1817,7 @@ class Capture:
             )
             return
         framework = self._framework
+        self._close_trace()
         self._rates = [_plain(framework.scalar(rate)) for rate in framework.rates(self._optimizer)]
         if self._hashing:
             if passed_gradients is None:
@@ -1684,6 +1843,12 @@ class Capture:
             self._put_state("before")
             self._changed = self._changes()
         self._spend(start)
+
+    def _close_trace(self):
+        if self._trace is not None:
+            framework = self._framework
+            pairs = [(name, framework.gradient(self._parameters[name])) for name in self._trainable]
+            self._trace.close({name: value for name, value in pairs if value is not None})
 
     def _norm_of_skipped_gradients(self):
         """The norm of the gradients that no update used: a loss scaler skipped the step."""
@@ -1740,8 +1905,12 @@ class Capture:
             elif isinstance(value, float):
                 self._tensors[full] = "F64", np.array(value)
 
-    def _finish(self, batch):
+    def _finish(self, batch, loss):
         """Write the tensors of a chosen step. Returns the reason if this failed, else None."""
+        if self._trace is not None:
+            self._close_trace()
+            text = json.dumps(self._trace.record(loss), separators=(",", ":"))
+            self._tensors["trace/calls"] = "U8", np.frombuffer(text.encode("utf-8"), np.uint8)
         self._note_last_draws()
         if batch is not None:
             for path, leaf in _leaves(batch):

@@ -13,12 +13,13 @@ from refkernels.alignment import curves, record
 from refkernels.alignment.clipping import Clipping, clipping, scalings, shared
 from refkernels.alignment.comparison import coarse_places, departure, null_directions
 from refkernels.alignment.curves import CurveTest
-from refkernels.alignment.differences import RunDifference, differences, shards
+from refkernels.alignment.differences import RunDifference, judged_by_calls, differences, shards
 from refkernels.alignment.local import LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of
 from refkernels.alignment.power import least_changes
 from refkernels.alignment.run import CaptureError, Run
+from refkernels.alignment.traced import Traced, traced
 from refkernels.alignment.verdict import Conclusion, decide, decide_alone
 
 Path = str | os.PathLike[str]
@@ -44,6 +45,7 @@ class Alignment:
     band: tuple[tuple[int, float, float, float], ...] = ()
     noise: Noise | None = None
     least_changes: Mapping[str, float] = field(default_factory=dict)
+    traced: Traced | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The record in strict JSON, from which every view is made."""
@@ -105,17 +107,24 @@ def conclude(
             null_directions=directions, remarks=remarks,
         )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
+    calls = traced(runs[0], runs[1])
     differing = differences(runs[0], runs[1], pairs)
-    first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
+    first_departure = None
+    if calls is not None and calls.decides:
+        differing = judged_by_calls(differing, calls.same)
+    if calls is None or not (calls.same or calls.forward):
+        first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
     curve = _curve_test(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     local_pair = local[0], local[1]
     clips_alike = (None, None) if _reduces(runs) else shared(scalings_by_run[0], scalings_by_run[1])
-    verdict = decide(differing, local_pair, clips_alike, pairs, curve, first_departure, noise)
+    verdict = decide(
+        differing, local_pair, clips_alike, pairs, curve, first_departure, noise, calls
+    )
     slope = None if curve is None else curve.least_slope
     least = {} if slope is None else least_changes(runs[0].first, slope)
     return Alignment(
         runs, verdict, differing, local, clips, pairs, curve, directions, remarks, _band(nulls),
-        noise, least,
+        noise, least, calls,
     )  # fmt: skip
 
 

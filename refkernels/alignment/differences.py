@@ -72,6 +72,13 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
     )
 
 
+def judged_by_calls(found: tuple[RunDifference, ...], same: bool) -> tuple[RunDifference, ...]:
+    """The differences, where the steps' calls show what the models compute: other layers and names
+    of weights are notes then, and so are other settings where the calls are the same."""
+    notes = ("model", "layer") if same else ("model",)
+    return tuple(replace(one, decisive=False) if one.topic in notes else one for one in found)
+
+
 def _shared_lines(a: Rank, b: Rank) -> Iterator[tuple[StepLine, StepLine]]:
     lines_b = {line.step: line for line in b.lines}
     return ((line, lines_b[line.step]) for line in a.lines if line.step in lines_b)

@@ -47,18 +47,25 @@ def matched(a: Rank, b: Rank, partners: Mapping[str, str] | None = None) -> Matc
         layer for layer in b.layers.values() if layer.calls and layer.name not in partners.values()
     ]
     layers = {name: partner for name, partner in partners.items() if name in a.layers}
-    layers |= _in_order(a, b, unmatched_a, unmatched_b)
     parameters = {name: partner for name, partner in partners.items() if name in a.parameters}
+    by_value = _by_value(a, b, parameters)
+    layers |= _by_weights(unmatched_a, unmatched_b, by_value)
+    layers |= _in_order(
+        a, b,
+        [layer for layer in unmatched_a if layer.name not in layers],
+        [layer for layer in unmatched_b if layer.name not in layers.values()],
+    )  # fmt: skip
+    parameters |= by_value
     for name, partner in layers.items():
         words = {
             _word(name_in_layer): parameter
             for name_in_layer, parameter in b.layers[partner].parameters.items()
         }
         for name_in_layer, parameter in a.layers[name].parameters.items():
-            if _word(name_in_layer) in words:
-                parameters.setdefault(parameter, words[_word(name_in_layer)])
+            partner_of_weight = words.get(_word(name_in_layer))
+            if partner_of_weight is not None and partner_of_weight not in parameters.values():
+                parameters.setdefault(parameter, partner_of_weight)
     parameters |= _same_name(a, b, parameters)
-    parameters |= _by_value(a, b, parameters)
     return Matched(
         layers,
         parameters,
@@ -111,6 +118,19 @@ def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:
         if parameter in rank.parameters
     )
     return op, *shapes
+
+
+def _by_weights(
+    layers_a: list[Layer], layers_b: list[Layer], parameters: Mapping[str, str]
+) -> dict[str, str]:
+    """Layers whose weights are partners: those of one layer, by the same names."""
+    owners = {tuple(layer.parameters.values()): layer.name for layer in layers_b}
+    found = {}
+    for layer in layers_a:
+        weights = tuple(parameters.get(name, "") for name in layer.parameters.values())
+        if weights and all(weights) and weights in owners:
+            found[layer.name] = owners.pop(weights)
+    return found
 
 
 def _in_order(a: Rank, b: Rank, layers_a: list[Layer], layers_b: list[Layer]) -> dict[str, str]:

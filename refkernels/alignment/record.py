@@ -10,6 +10,7 @@ from refkernels.alignment.comparison import Departure
 from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.run import Run
+from refkernels.alignment.traced import TraceDifference
 from refkernels.alignment.verdict import Suspect
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
@@ -36,6 +37,7 @@ def of(alignment: Any) -> dict[str, Any]:
         "band": [list(item) for item in alignment.band],
         "losses": [[[line.step, line.loss] for line in run.first.lines] for run in alignment.runs],
         "matched": _matched(alignment.matched),
+        "calls": None if alignment.traced is None else asdict(alignment.traced),
         "null_directions": [list(item) for item in alignment.null_directions],
         "remarks": list(alignment.remarks),
     }
@@ -67,6 +69,8 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
         return {**fields, "source": "difference", **asdict(suspect.source)}
     if isinstance(suspect.source, LocalJudgement):
         return {**fields, "source": "judgement", "judgement": _judgement(suspect.source)}
+    if isinstance(suspect.source, TraceDifference):
+        return {**fields, "source": "calls", **asdict(suspect.source)}
     if isinstance(suspect.source, Departure):
         return {**fields, "source": "departure", **asdict(suspect.source)}
     return {
@@ -80,7 +84,7 @@ def _judgement(judgement: LocalJudgement) -> dict[str, Any]:
         **{
             name: value
             for name, value in asdict(judgement).items()
-            if name not in ("place", "errors")
+            if name not in ("place", "errors", "users")
         },
         **asdict(judgement.place),
         "wrong": judgement.wrong,

@@ -19,6 +19,7 @@ from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise
+from refkernels.alignment.traced import TraceDifference, Traced
 
 Word = Literal["same", "different", "undecidable"]
 LEVEL = 0.005  # the p below which rounding alone is rejected
@@ -39,7 +40,7 @@ class Suspect:
     topic: str
     where: str
     run: str
-    source: RunDifference | LocalJudgement | Departure | ClipDifference
+    source: RunDifference | LocalJudgement | Departure | ClipDifference | TraceDifference
     places: int = 1
 
     @property
@@ -63,6 +64,7 @@ class VerdictReason:
         "beyond",
         "gradients",
         "noise",
+        "calls",
     ]
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -89,6 +91,7 @@ def decide(
     curve: CurveTest | None,
     parted: Departure | None = None,
     noise: Noise | None = None,
+    traced: Traced | None = None,
 ) -> Conclusion:
     """The verdict on two runs. `clips`: from the steps that both captured. Curves prove nothing
     beside null runs that do not round as the runs do."""
@@ -103,6 +106,10 @@ def decide(
         suspects.append(
             Suspect(clip_finding.step, "clip", "gradients", clip_finding.run, clip_finding)
         )
+    if traced is not None and (traced.forward or (parted is None and clip_finding is None)):
+        suspects += [
+            Suspect(traced.step, one.stage, one.where, "", one) for one in traced.differences
+        ]
     if parted is not None and not _explained(parted, suspects):
         suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
     if suspects:
@@ -122,7 +129,12 @@ def decide(
         VerdictReason("skipped", {"step": difference.step, **difference.details})
         for difference in skips
     ]
-    reasons += _open_reasons(local, curve)
+    if traced is not None and traced.same and curve is None:
+        reasons += [reason for side in local for reason in _beyond_bound(side)][:1]
+    else:
+        calls = [] if traced is None else list(traced.unseen[:1])
+        reasons += [VerdictReason("calls", {"reason": reason}) for reason in calls]
+        reasons += _open_reasons(local, curve)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 

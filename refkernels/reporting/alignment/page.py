@@ -93,6 +93,8 @@ def suspect(suspected: Record, words: Words, lang: str) -> str:
         return step + _judged(suspected["judgement"], words, lang, where) + more
     if suspected["source"] == "departure":
         return step + _parted(suspected, words)
+    if suspected["source"] == "calls":
+        return step + _called(suspected, words)
     if suspected["source"] == "clip":
         eps = suspected["cause"] == "clip_eps_differs"
         a, b = (
@@ -102,6 +104,23 @@ def suspect(suspected: Record, words: Words, lang: str) -> str:
         why = words["cause:before_unscale"].format(**suspected) if early else ""
         return step + words["difference:clip"].format(a=a, b=b) + why
     return step + difference(suspected, words)
+
+
+def _called(difference: Record, words: Words) -> str:
+    """Where the calls of two programs part."""
+    details = dict(difference["details"])
+    key = difference["edit"] or ("factor" if "factor" in details else "parts")
+    if key == "table" and difference["a"] and difference["b"]:
+        key = "base"
+    if "factor" in details:
+        details["factor"] = _whole(details["factor"])
+    if "calls" in details:
+        details["calls"] = ", ".join(code(call) for call in details["calls"])
+    seen = {name: code(details[name]) for name in ("at", "at_call") if name in details}
+    values = {name: escaped(difference[name]) for name in ("a", "b")}
+    where = {name: code(difference[name]) for name in ("call", "where")}
+    told = words[f"calls:{key}"].format(**{**details, **values, **where})
+    return told + (words["calls:seen"].format(**seen) if seen else "")
 
 
 def _parted(departure: Record, words: Words) -> str:

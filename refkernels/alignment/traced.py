@@ -1,0 +1,132 @@
+"""Two runs in PyTorch, compared call by call: `traces` runs both steps again in torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from refkernels.alignment.run import Rank, Run
+from refkernels.frameworks import environments
+
+TRACES = Path(__file__).with_name("traces")
+CALLS = "trace/calls"  # the tensor of a step's file that holds its calls
+
+
+@dataclass(frozen=True)
+class TraceDifference:
+    """Where B parts from A. `edit`: the kind of the edit of A that gives B's values, "" where none
+    was found; `where`: B's module and line, `call`: its operator; `a`, `b`: what each run has;
+    `details`: the edit's own."""
+
+    stage: str
+    edit: str
+    call: str
+    where: str
+    a: str = ""
+    b: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What the calls of one step show. `step`: that step; `complete`: whether all that B's update
+    receives has partners in A, or would have them after the differences; `unseen`: what was not
+    recorded, one sentence a run; `pieces`: the runs compute on other parts of the batch."""
+
+    step: int
+    differences: tuple[TraceDifference, ...]
+    complete: bool
+    unseen: tuple[str, ...]
+    pieces: bool = False
+
+    @property
+    def decides(self) -> bool:
+        """Whether the calls say that the steps compute the same, or where they part."""
+        return bool(self.differences) or (self.complete and not self.unseen)
+
+    @property
+    def forward(self) -> bool:
+        """Whether the programs part before the loss."""
+        return self.decides and any(one.stage == "forward" for one in self.differences)
+
+    @property
+    def same(self) -> bool:
+        return self.decides and not self.differences
+
+
+def traced(a: Run, b: Run) -> Traced | None:
+    """The comparison of the first step that both captured; None where there are no calls: outside
+    PyTorch, and in older captures."""
+    first, second = a.first, b.first
+    steps = sorted(set(first.steps) & set(second.steps))
+    sides = (first, second)
+    if not steps or any(rank.framework != "torch" for rank in sides):
+        return None
+    lines = [line for rank in sides for line in rank.lines if line.step == steps[0]]
+    if lines[0].batch_hash != lines[1].batch_hash and not _same_rows(lines):
+        return None
+    if any(CALLS not in rank.tensors(steps[0]).file for rank in sides):
+        return None
+    return _compared(sides, steps[0])
+
+
+def _same_rows(lines: list[Any]) -> bool:
+    rows = [sorted(line.rows or ()) for line in lines]
+    return bool(rows[0]) and rows[0] == rows[1]
+
+
+def _compared(sides: tuple[Rank, Rank], step: int) -> Traced | None:
+    try:
+        python = environments.find("torch").python
+    except environments.NotInstalled:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "found.json"
+        files = [str(rank.tensors(step).file.path) for rank in sides]
+        command = [str(python), str(TRACES), *files, str(out)]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode or not out.exists():
+            lines = [line for line in done.stderr.splitlines() if line.strip()]
+            reason = lines[-1] if lines else "it ended without a result"
+            return Traced(step, (), False, (f"its calls could not be compared ({reason})",))
+        found = json.loads(out.read_text("utf-8"))
+    unseen = tuple(f"{item['run']}: {item['reason']}" for item in found["unseen"])
+    differing = tuple(_difference(one) for one in found["differences"])
+    pieces = bool(found.get("pieces"))
+    return Traced(step, differing, bool(found["complete"]), unseen, pieces)
+
+
+def _difference(found: Mapping[str, Any]) -> TraceDifference:
+    details = {
+        key: _place(value) if isinstance(value, dict) else value
+        for key, value in found.items()
+        if key in ("argument", "calls", "factor") and value is not None
+    }
+    parted = {key[3:]: value for key, value in found.items() if key.startswith("at_")}
+    if parted and _place(parted) != _place(found):
+        details |= {"at": _place(parted), "at_call": parted.get("call", "")}
+    where = found["where"] if "where" in found else _place(found)
+    a, b = (_shown(found.get(key)) for key in "ab")
+    edit = found["edit"] or ""
+    return TraceDifference(found["stage"], edit, found.get("call") or "", where, a, b, details)
+
+
+def _place(found: Mapping[str, Any]) -> str:
+    """A module with the line that calls, as the user's code names them."""
+    module, line = found.get("module") or "", found.get("line") or ""
+    if module and line:
+        return f"{module} ({line})"
+    return module or line
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return value.get("name") or f"{value.get('call')}, {_place(value)}".strip(", ")
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return "" if value is None else str(value)

@@ -1,0 +1,40 @@
+"""Where two traced PyTorch programs part, and why: run by torch's interpreter.
+
+    python traces A.safetensors B.safetensors OUT.json
+
+The calls of both steps run again in float64, from their recorded weights and batches. So rounding
+plays no part: values are partners where they have the same numbers in any order, whatever made
+them. What B's loss depends on without a partner is where the programs part. The cause is an *edit*
+of A's program that makes B's numbers, or of B's that makes A's. An edit that was found is kept,
+and the search goes on behind it.
+"""
+
+import json
+import os
+import sys
+
+import torch
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiling"))
+
+from parting import compare  # noqa: E402
+from replay import Program, Unseen  # noqa: E402
+
+
+def main(path_a, path_b, out):
+    torch.set_num_threads(1)
+    found = {"unseen": []}
+    programs = []
+    for run, path in (("A", path_a), ("B", path_b)):
+        try:
+            programs.append(Program(path))
+        except Unseen as reason:
+            found["unseen"].append({"run": run, "reason": str(reason)})
+    if len(programs) == 2:
+        found = compare(*programs)
+    with open(out, "w", encoding="utf-8") as file:
+        json.dump(found, file)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

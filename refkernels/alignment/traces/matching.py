@@ -1,0 +1,109 @@
+"""Which values of two runs have the same numbers, in any order and shape.
+
+A value is told by how many numbers it has and by four of their sums. Weights of which one is the
+other's rows (fused projections, split or permuted) are partners by their rows.
+"""
+
+import math
+
+import torch
+
+SAME = 1e-9  # relative difference of sums that float64 leaves between two ways to compute
+
+
+def sums(value):
+    """(count, Σ|x|, Σx², Σx, Σx³) in float64; infinities and NaN count as numbers of their own."""
+    x = value.detach().double()
+    if not bool(torch.isfinite(x).all()):
+        x = torch.nan_to_num(x, nan=7.0e30, posinf=3.0e30, neginf=-5.0e30)
+    square = x * x
+    parts = torch.stack([x.abs().sum(), square.sum(), x.sum(), (square * x).sum()])
+    return (x.numel(), *parts.tolist())
+
+
+def alike(a, b, tolerance=SAME):
+    """Whether two of `sums` belong to the same numbers."""
+    size = math.sqrt(a[2]) if a[2] > 0.0 else 0.0
+    limits = (a[1], a[2], a[1], size * a[2])
+    return a[0] == b[0] and all(
+        abs(x - y) <= tolerance * limit for x, y, limit in zip(a[1:], b[1:], limits, strict=True)
+    )
+
+
+class Index:
+    """The slots of values, found by their numbers."""
+
+    def __init__(self, entries):
+        self._places = {}
+        for slot, told in entries:
+            self._places.setdefault(self._key(told), []).append((slot, told))
+
+    @staticmethod
+    def _key(told):
+        return told[0], math.floor(math.log(told[2]) * 1e7) if told[2] > 0.0 else None
+
+    def find(self, told):
+        """The slots whose values have the same numbers."""
+        count, place = self._key(told)
+        keys = [(count, place)] if place is None else [(count, place + d) for d in (-1, 0, 1)]
+        return [
+            slot for key in keys for slot, other in self._places.get(key, ()) if alike(told, other)
+        ]
+
+
+def rows(value):
+    """The rows of a weight, and its columns, as bytes."""
+    value = value.double()
+    turned = [value] if value.dim() < 2 else [value.flatten(1), value.flatten(1).T]
+    return [
+        [row.numpy().tobytes() for row in form.contiguous().reshape(len(form), -1)]
+        for form in turned
+        if form.numel()
+    ]
+
+
+def joined(weights_a, weights_b):
+    """{name in B: for each of its rows the (name, row) in A}, of weights that are made of A's rows
+    or whose rows make A's; with the form (rows 0, columns 1) of each side."""
+    places = {}
+    for name, value in weights_a.items():
+        for form, lines in enumerate(rows(value)):
+            for k, line in enumerate(lines):
+                places.setdefault(line, (name, form, k))
+    found = {}
+    for name, value in weights_b.items():
+        for form, lines in enumerate(rows(value)):
+            if all(line in places for line in lines):
+                found[name] = form, [places[line] for line in lines]
+                break
+    return found
+
+
+def assembled(sources, joins):
+    """The value that a joined weight's rows make of A's values: of gradients, say."""
+    form, places = joins
+    forms = {}
+    lines = []
+    for name, turned, k in places:
+        if name not in sources:
+            return None
+        key = name, turned
+        if key not in forms:
+            value = sources[name].double()
+            flat = value.reshape(len(value), -1) if value.dim() else value.reshape(1, 1)
+            forms[key] = flat.T if turned else flat
+        lines.append(forms[key][k].reshape(-1))
+    value = torch.stack(lines)
+    return value.T if form else value
+
+
+def leading(value):
+    """The base b of the numbers b^(-k/n), k = 0, …, n - 1; None for others."""
+    x = value.detach().double().reshape(-1)
+    if x.numel() < 3 or not bool((x > 0).all()) or abs(float(x[0]) - 1.0) > 1e-6:
+        return None
+    steps = x[1:] / x[:-1]
+    if float((steps - steps[0]).abs().max()) > 1e-5 or abs(float(steps[0]) - 1.0) < 1e-6:
+        return None
+    base = float(steps[0]) ** -x.numel()
+    return float("%.5g" % base)

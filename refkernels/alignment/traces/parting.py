@@ -1,0 +1,443 @@
+"""Where two runs part: what B's results depend on without a partner in A; and the edits."""
+
+import torch
+
+import edits
+from matching import Index, alike, assembled, joined, leading, sums
+from replay import Unseen
+
+NEAR = 16.0  # roundings of its format, by which a stored table may be off
+ROUNDS = 24  # differences that are looked for, one behind the other
+PLACES = 24  # calls behind the place where the programs part that an edit may change
+REACH = 24  # calls behind an edit that are run to see what it makes
+TRIALS = 3000  # edits that are tried for one difference
+NULL = 1e-9  # of the largest gradient: below it a gradient is rounding
+KINDS = ("constant", "left_out", "added", "exchanged", "transposed", "function", "operand")
+
+
+class Side:
+    """One program: its run under edits, the sums of its values, their index."""
+
+    def __init__(self, program):
+        self.program, self.edits, self.tables = program, {}, {}
+        self.refresh()
+
+    def refresh(self):
+        try:
+            self.run = self.program.run(self.edits, self.tables)
+        except (RuntimeError, NotImplementedError, TypeError, KeyError, AttributeError) as error:
+            raise Unseen(
+                "its calls cannot be run again (%s)" % str(error).split("\n")[0]
+            ) from error
+        self.told = [sums(value) for value in self.run.values]
+        self.index = Index(enumerate(self.told))
+
+    def slots(self, numbers):
+        return [self.run.state[n] for n in numbers if n in self.run.state]
+
+    def results(self):
+        """The slots that the forward pass is for: its loss, else what the model returns."""
+        return self.slots([self.program.loss]) or self.slots(self.program.outputs)
+
+    def named(self, slot):
+        """What a value is: a parameter, or where it is made."""
+        made = self.run.made[slot]
+        while isinstance(made, tuple):
+            call = self.program.calls[made[0]]
+            if not profile_is_view(call) or not self.run.needs[call.index]:
+                return {"module": call.module, "call": call.word, "line": line(call)}
+            made = self.run.made[self.run.needs[call.index][0]]
+        return {"name": self.program.owner(made) or "", "call": "", "module": "", "line": ""}
+
+    def weights(self):
+        """Leaves that are parameters or buffers, by name."""
+        found = {}
+        for number, slot in self.run.at_leaf.items():
+            name = self.program.owner(number)
+            if name is not None:
+                found[name] = self.run.values[slot]
+        return found
+
+
+def profile_is_view(call):
+    import in_torch
+
+    return in_torch.is_view(call.function)
+
+
+def line(call):
+    return "%s:%d" % (call.file, call.line) if call.file else ""
+
+
+class Pair:
+    """Two sides, and which values of each have a partner."""
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+        self.joins = joined(a.weights(), b.weights())
+        self.match()
+
+    def match(self):
+        b, a = self.b, self.a
+        self.partner = [next(iter(a.index.find(told)), None) for told in b.told]
+        self.partners_of_a = [bool(b.index.find(told)) for told in a.told]
+        made_of_rows = {place[0] for _, places in self.joins.values() for place in places}
+        for side, names, has in ((a, made_of_rows, self.partners_of_a), (b, self.joins, None)):
+            for number, slot in side.run.at_leaf.items():
+                if side.program.owner(number) in names:
+                    if has is not None:
+                        has[slot] = True
+                    elif self.partner[slot] is None:
+                        self.partner[slot] = -1
+        self.has = {id(a): self.partners_of_a, id(b): [p is not None for p in self.partner]}
+
+    def without(self, side, sinks):
+        """The slots that the sinks depend on, with no partner between."""
+        has, found, left = self.has[id(side)], set(), list(sinks)
+        while left:
+            slot = left.pop()
+            if has[slot] or slot in found:
+                continue
+            found.add(slot)
+            made = side.run.made[slot]
+            if isinstance(made, tuple):
+                left += side.run.needs[made[0]]
+        return found
+
+
+def makers(side, slots):
+    """The calls that make the slots, in order."""
+    indices = {side.run.made[s][0] for s in slots if isinstance(side.run.made[s], tuple)}
+    return [side.program.calls[k] for k in sorted(indices)]
+
+
+def varied(told):
+    """Whether a value has numbers that differ: sums of others meet by chance."""
+    count, _, squares, total, _ = told
+    return count > 1 and squares * count > total * total * (1 + 1e-9)
+
+
+def search(pair, side, other, sinks, sinks_of_other, kinds):
+    """(description, edits, hits) of the edit of `side` that makes most of `other`'s values, or
+    None."""
+    mine, its = pair.without(side, sinks), pair.without(other, sinks_of_other)
+    calls, shown = makers(side, mine)[:PLACES], makers(other, its)[:PLACES]
+    if not calls or not shown:
+        return None
+    stop = max(side.run.made[s][0] for s in sinks if isinstance(side.run.made[s], tuple)) + 1
+    wanted = Index((slot, other.told[slot]) for slot in its if varied(other.told[slot]))
+    near = boundary(pair, side, other, its, shown)
+    best, trials = None, 0
+    for call in calls:
+        for told, edit in tried(side, call, shown, near, kinds):
+            trials += 1
+            if trials > TRIALS:
+                return best
+            reach = REACH if best is None else max(REACH, best[3])
+            fresh = side.run.again(edit, reach, stop)
+            hits = {hit for value in (fresh or {}).values() for hit in wanted.find(sums(value))}
+            if not hits:
+                continue
+            wide = side.run.again(edit, 4000, stop) or {}
+            hits = {hit for value in wide.values() for hit in wanted.find(sums(value))}
+            rank = len(hits), -KINDS.index(told["edit"])
+            if best is None or rank > best[2]:
+                best = {**told, "call": call}, edit, rank, REACH
+    return best
+
+
+def boundary(pair, side, other, its, shown):
+    """(slot, value) of what the other's first calls without partner read: partners of it, and
+    its leaves that have none."""
+    found = {}
+    for call in shown:
+        for slot in other.run.needs[call.index]:
+            if slot not in its:
+                by_shape = {}
+                for mine in side.index.find(other.told[slot]):
+                    by_shape.setdefault(side.run.values[mine].shape, mine)
+                found.update((mine, side.run.values[mine]) for mine in by_shape.values())
+            elif not isinstance(other.run.made[slot], tuple):
+                found.setdefault(("other", slot), other.run.values[slot])
+    return list(found.items())
+
+
+def tried(side, call, shown, near, kinds):
+    if "constant" in kinds:
+        yield from edits.constants(call, shown)
+    yield from edits.left_out(side.run, call)
+    yield from edits.operands(side.run, call, near)
+    if "function" in kinds:
+        yield from edits.functions(call, shown)
+
+
+def place(call):
+    return {"module": call.module, "call": call.word, "line": line(call)}
+
+
+def tables(pair, sinks_a, sinks_b):
+    """Settle leaves of B without a partner: what is A's value but for a rounding, or another
+    table. Yields what differs; None for a rounding."""
+    a, b = pair.a, pair.b
+    mine, its = pair.without(a, sinks_a), pair.without(b, sinks_b)
+    leaves = [s for s in sorted(its) if not isinstance(b.run.made[s], tuple)]
+    for slot in leaves:
+        value, number = b.run.values[slot], b.run.made[slot]
+        if not value.is_floating_point():
+            continue
+        alikes = [
+            s for s in sorted(mine)
+            if a.run.values[s].shape == value.shape and a.run.values[s].is_floating_point()
+        ]  # fmt: skip
+        size = float(value.norm()) or 1.0
+        far = [(float((a.run.values[s] - value).norm()) / size, s) for s in alikes]
+        unit = torch.finfo(b.program.dtype(number)).eps / 2
+        if far and min(far)[0] <= NEAR * unit:
+            b.tables[number] = a.run.values[min(far)[1]].clone()
+            yield None
+            continue
+        stored = [s for s in alikes if not isinstance(a.run.made[s], tuple)]
+        if len(stored) != 1:
+            continue
+        other = a.run.values[stored[0]]
+        told = {"edit": "table", "a": leading(other), "b": leading(value)}
+        names = b.program.owner(number), a.program.owner(a.run.made[stored[0]])
+        b.tables[number] = other.clone()
+        yield {**told, "where": names[0] or "", "where_a": names[1] or ""}
+
+
+def near_alike(pair, sinks_a, sinks_b):
+    """Settle the first call of B without a partner whose numbers are A's but for float32
+    roundings: constants that one program rounds, say. Whether there was one."""
+    a, b = pair.a, pair.b
+    mine, its = pair.without(a, sinks_a), pair.without(b, sinks_b)
+    for call in makers(b, its)[:PLACES]:
+        if any(slot in its for slot in b.run.needs[call.index]):
+            continue
+        for slot in b.run.slots[call.index]:
+            if slot is None or not b.run.values[slot].is_floating_point():
+                continue
+            value = b.run.values[slot]
+            size = float(value.norm())
+            for other in sorted(mine):
+                theirs = a.run.values[other]
+                if theirs.shape == value.shape and size and isinstance(a.run.made[other], tuple):
+                    if float((theirs - value).norm()) <= NEAR * 2.0**-24 * size:
+                        index = a.run.made[other][0]
+                        a.edits[index] = edits.with_result(value)
+                        return True
+    return False
+
+
+def gradients(pair):
+    """(B's names, slots) of gradients without the same numbers in A."""
+    a, b = pair.a, pair.b
+    sources = {n: a.run.values[a.run.state[k]] for n, k in a.program.gradients.items()}
+    sizes = {n: float(value.norm()) for n, value in sources.items()}
+    null = NULL * max(sizes.values(), default=0.0)
+    tiny = {sources[name].numel() for name, size in sizes.items() if size <= null}
+    index = Index((name, sums(value)) for name, value in sources.items())
+    lost = []
+    for name, number in b.program.gradients.items():
+        slot = b.run.state.get(number)
+        if slot is None or index.find(b.told[slot]):
+            continue
+        value = b.run.values[slot]
+        if float(value.norm()) <= null and value.numel() in tiny:
+            continue
+        made = assembled(sources, pair.joins[name]) if name in pair.joins else None
+        if made is not None and alike(sums(made), b.told[slot]):
+            continue
+        lost.append((name, slot))
+    return lost
+
+
+def compare(program_a, program_b):
+    """What differs between two programs, in the order in which they compute."""
+    record = {"differences": [], "unseen": [], "complete": False}
+    sides = []
+    for run, program in (("A", program_a), ("B", program_b)):
+        try:
+            sides.append(Side(program))
+            record["unseen"] += [{"run": run, "reason": reason} for reason in unseen(sides[-1])]
+        except Unseen as reason:
+            record["unseen"].append({"run": run, "reason": str(reason)})
+    if len(sides) < 2:
+        return record
+    pair = Pair(*sides)
+    record["calls"] = [len(program_a.calls), len(program_b.calls)]
+    record["partners"] = sum(pair.has[id(pair.b)]), len(pair.partner)
+    lost = gradients(pair)
+    if program_b.gradients and program_a.gradients and not lost:
+        record["complete"] = True
+        return record
+    if in_pieces(pair):
+        record["pieces"] = True
+        return record
+    record["differences"], record["complete"] = differences(pair, lambda side: side.results())
+    if not record["differences"] and record["complete"] and lost:
+        names = {name for name, _ in lost}
+        found, _ = differences(pair, lambda side: side.slots(
+            n for name, n in side.program.gradients.items()
+            if side is pair.a or name in names))  # fmt: skip
+        record["differences"] = [{**one, "stage": "backward"} for one in found]
+    record["differences"] = exchanged(record["differences"])
+    return record
+
+
+def in_pieces(pair):
+    """Whether B's batches are parts or unions of A's: then its values have other shapes."""
+    b = pair.b
+    its = pair.without(b, b.results())
+    return any(
+        not isinstance(b.run.made[slot], tuple) and not b.run.values[slot].is_floating_point()
+        and b.run.values[slot].numel() > 1
+        for slot in its
+    )  # fmt: skip
+
+
+def differences(pair, sinks_of):
+    """The differences, one behind the other; and whether the sinks have partners then."""
+    a, b, found = pair.a, pair.b, []
+    for _ in range(ROUNDS):
+        sinks_a, sinks_b = sinks_of(a), sinks_of(b)
+        its, mine = pair.without(b, sinks_b), pair.without(a, sinks_a)
+        results = Index((slot, a.told[slot]) for slot in sinks_a)
+        if all(results.find(b.told[slot]) for slot in sinks_b):
+            return found, True
+        if not sinks_a or not sinks_b:
+            return found, False
+        if not its or not mine:  # one goes on from what the other ends with
+            side, more, edit = (a, mine, "left_out") if mine else (b, its, "added")
+            calls = makers(side, more)
+            if not calls:
+                return found, False
+            words = list(dict.fromkeys(call.word for call in calls))[:6]
+            told = {"edit": edit, "calls": words, "call": calls[0]}
+            found.append(described(pair, side, told, place(calls[0])))
+            return found, True
+        settled = list(tables(pair, sinks_a, sinks_b))
+        if settled:
+            found += [{"stage": "forward", **one} for one in settled if one is not None]
+            b.refresh()
+            pair.match()
+            continue
+        first = first_of(b, its)
+        best = search(pair, a, b, sinks_a, sinks_b, KINDS)
+        if best is None and near_alike(pair, sinks_a, sinks_b):
+            a.refresh()
+            pair.match()
+            continue
+        where = place(first) if first is not None else {}
+        if best is not None:
+            told, edit = best[0], best[1]
+            found.append(described(pair, a, told, where))
+            a.edits.update(edit)
+            a.refresh()
+        else:
+            best = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
+            if best is None:
+                found.append({"stage": "forward", "edit": None, **where,
+                              "factor": factor(pair, mine, its)})  # fmt: skip
+                if not fed(pair, mine, its, sinks_a):
+                    return found, False
+            else:
+                told, edit = best[0], best[1]
+                if told["edit"] == "left_out":
+                    told["edit"] = "added"
+                found.append(described(pair, b, told, where))
+                b.edits.update(edit)
+                b.refresh()
+        pair.match()
+    return found, False
+
+
+def first_of(side, slots):
+    """The first call that makes one of the slots and reads none of them."""
+    for call in makers(side, slots):
+        if not any(slot in slots for slot in side.run.needs[call.index]):
+            return call
+    return next(iter(makers(side, slots)), None)
+
+
+def described(pair, side, told, where):
+    """An edit without anything of torch; `where`: B's first call without partner."""
+    call = told.pop("call")
+    told = dict(told)
+    for key in ("a", "b"):
+        slot = told.get(key)
+        if told["edit"] in ("operand", "transposed", "left_out", "added") and slot is not None:
+            if isinstance(slot, tuple):
+                told[key] = pair.b.named(slot[1]) if side is pair.a else pair.a.named(slot[1])
+            else:
+                told[key] = side.named(slot)
+    parted = {"at_" + key: value for key, value in where.items()}
+    return {"stage": "forward", **told, **place(call), **parted}
+
+
+def factor(pair, mine, its):
+    """B's numbers over A's, where one value without partner is a multiple of another."""
+    firsts = []
+    for side, slots in ((pair.a, mine), (pair.b, its)):
+        calls = makers(side, slots)[:8]
+        firsts.append([side.run.values[s] for c in calls for s in side.run.slots[c.index]
+                       if s is not None and side.run.values[s].is_floating_point()])  # fmt: skip
+    for y in firsts[1]:
+        for x in firsts[0]:  # of one place, or what stands alike in two
+            if x.shape == y.shape and x.numel() > 2 and float(x.norm()) > 0.0:
+                ratio = float((x * y).sum() / (x * x).sum())
+                if float((y - ratio * x).norm()) <= 1e-9 * float(y.norm()):
+                    return ratio
+    return None
+
+
+def fed(pair, mine, its, sinks_a):
+    """Give A the first value of B that makes further values of B; whether there is one."""
+    a, b = pair.a, pair.b
+    wanted = Index((slot, b.told[slot]) for slot in its if varied(b.told[slot]))
+    stop = max(a.run.made[s][0] for s in sinks_a if isinstance(a.run.made[s], tuple)) + 1
+    for given in makers(b, its)[:PLACES]:
+        for slot in b.run.slots[given.index]:
+            if slot is None or slot not in its or not varied(b.told[slot]):
+                continue
+            value = b.run.values[slot]
+            for call in makers(a, mine)[:PLACES]:
+                target = a.run.slots[call.index][0] if a.run.slots[call.index] else None
+                if target is None or a.run.values[target].shape != value.shape:
+                    continue
+                edit = {call.index: edits.with_result(value)}
+                fresh = a.run.again(edit, 60, stop) or {}
+                hits = {h for s, v in fresh.items() if s != target for h in wanted.find(sums(v))}
+                if hits - {slot}:
+                    a.edits.update(edit)
+                    a.refresh()
+                    return True
+    return False
+
+
+def exchanged(found):
+    """Two operands that stand in each other's place are one exchange."""
+    merged = []
+    for one in found:
+        last = merged[-1] if merged else {}
+        turned = one.get("edit") == "operand" == last.get("edit")
+        if turned and (one["a"], one["b"]) == (last["b"], last["a"]):
+            merged[-1] = {**last, "edit": "swapped"}
+        else:
+            merged.append(one)
+    return merged
+
+
+def unseen(side):
+    """What a program computes with that no call was seen to make."""
+    reasons = ["tensors of %s" % kind for kind in side.program.unseen]
+    for call in side.program.calls:
+        for slot, norm in zip(side.run.slots[call.index], call.norms, strict=False):
+            if slot is None or norm is None or call.writes:
+                continue
+            again = float(side.run.values[slot].double().norm())
+            if again != again and norm == norm:
+                reasons.append("%s in %s reads memory that no call was seen to write"
+                               % (call.word, call.module or line(call)))  # fmt: skip
+                return reasons
+    return reasons

@@ -1,0 +1,260 @@
+"""A recorded step, run again in float64.
+
+Every value that a call makes gets a *slot*; a call that changes memory in place gives new slots to
+all tensors that see this memory. `Program.run` makes all values. `Run.again` runs what depends on
+edits of some calls, and leaves the rest.
+"""
+
+import json
+import math
+import struct
+
+import in_torch  # of refkernels.profiling
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+DTYPES = {
+    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
+    "I64": torch.int64, "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32,
+    "F64": torch.float64,
+}  # fmt: skip
+HALF_OF_DIGITS = 0.5  # the share of its digits that a recorded norm may have lost to rounding
+
+
+class Unseen(Exception):
+    """Why a program cannot be run again, in one sentence."""
+
+
+class Tensor:
+    """A tensor among a call's arguments, by number."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+class Call:
+    """A call: its function, its arguments, the numbers and recorded norms of its results."""
+
+    def __init__(self, index, record, places):
+        name, args, kwargs, self.results, place, self.norms = record
+        self.index, self.name = index, name
+        self.module, self.file, self.line = places[place]
+        function = torch.ops
+        for part in name.split("."):
+            function = getattr(function, part)
+        self.function, self.args, self.kwargs = function, read(args), read(kwargs)
+        self.numbers = [
+            item.number for item in tree_flatten((self.args, self.kwargs))[0]
+            if isinstance(item, Tensor)
+        ]  # fmt: skip
+        self.writes = function._schema.is_mutable
+
+    @property
+    def word(self):
+        """softmax, for aten._softmax.default."""
+        return self.name.split(".")[1].strip("_")
+
+
+def read(value):
+    """A recorded argument."""
+    if isinstance(value, list):
+        return [read(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "t" in value:
+        return Tensor(value["t"]) if value["t"] else None
+    for word, kind in (("dtype", None), ("layout", None), ("memory_format", None)):
+        if set(value) == {word} and isinstance(value[word], str):
+            return getattr(torch, value[word], kind)
+    if set(value) == {"device"} and isinstance(value["device"], str):
+        return torch.device("cpu")
+    if set(value) == {"float"}:
+        return float(value["float"])
+    return {key: read(item) for key, item in value.items()}
+
+
+def opened(path):
+    """(tensors by name, lazily) of a safetensors file."""
+    with open(path, "rb") as file:
+        content = file.read()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    header.pop("__metadata__", None)
+    body = memoryview(bytearray(content[8 + length :]))
+
+    def tensor(name):
+        entry = header[name]
+        begin, end = entry["data_offsets"]
+        dtype = DTYPES[entry["dtype"]]
+        if begin == end:
+            return torch.empty(entry["shape"], dtype=dtype)
+        return torch.frombuffer(body[begin:end], dtype=dtype).reshape(entry["shape"])
+
+    return header, tensor
+
+
+class Program:
+    """The recorded calls of a step, and the values that no call made."""
+
+    def __init__(self, path):
+        header, self.tensor = opened(path)
+        if "trace/calls" not in header:
+            raise Unseen("its calls were not recorded")
+        record = json.loads(self.tensor("trace/calls").numpy().tobytes())
+        self.calls = [Call(k, *pair) for k, pair in enumerate(
+            (call, record["places"]) for call in record["calls"])]  # fmt: skip
+        self.leaves = {int(n): name for n, name in record["leaves"].items()}
+        self.drawn = {int(n): name for n, name in record["drawn"].items()}
+        self.gradients, self.outputs = record["gradients"], record["outputs"]
+        self.loss, self.unseen = record["loss"], record["unseen"]
+        self.header = header
+
+    def leaf(self, number):
+        """A leaf's value, in float64."""
+        name = self.leaves[number]
+        if name not in self.header:
+            raise Unseen("%s was not recorded" % name)
+        return in_torch.widened(self.tensor(name))
+
+    def owner(self, number):
+        """The name of the parameter or buffer that a leaf is, or None."""
+        parts = self.leaves.get(number, "trace").split("/")
+        return "/".join(parts[1:-1]) if parts[0] != "trace" else None
+
+    def dtype(self, number):
+        """The format in which a leaf was recorded."""
+        return self.tensor(self.leaves[number]).dtype
+
+    def run(self, edits=None, tables=None):
+        return Run(self, edits or {}, tables or {})
+
+
+class Run:
+    """All values of a program, `edits` made: a function of the run, the call, its arguments for
+    each edited call's index. `values`: by slot; `made`: the (call, result) of each slot, or the
+    leaf's number; `needs`: the slots that a call reads; `slots`: those that it makes. `tables`:
+    other values of leaves, by number."""
+
+    def __init__(self, program, edits, tables):
+        self.program, self.edits, self.tables = program, edits, tables
+        self.values, self.made, self.needs, self.slots = [], [], [], []
+        self.state, self.at_leaf = {}, {}  # number -> slot, now and at first
+        self._live, self._groups = {}, {}
+        with torch.no_grad():
+            for call in program.calls:
+                self._run(call)
+        self._live = self._groups = None
+
+    def _slot(self, number, value, made):
+        self.values.append(value)
+        self.made.append(made)
+        self.state[number] = len(self.values) - 1
+        return self.state[number]
+
+    def _enter(self, number):
+        """The slot of a tensor that a call reads, now."""
+        if number not in self.state:
+            value = self.tables.get(number)
+            value = self.program.leaf(number) if value is None else value.clone()
+            self._live[number] = value
+            self._groups.setdefault(value.untyped_storage()._cdata, set()).add(number)
+            self.at_leaf[number] = self._slot(number, value, number)
+        return self.state[number]
+
+    def _run(self, call):
+        self.needs.append([self._enter(number) for number in call.numbers])
+        live = self._live
+        if call.writes:
+            self._keep(call)
+        given = lambda item: live[item.number] if isinstance(item, Tensor) else item  # noqa: E731
+        results = evaluate(self, call, given)
+        slots = []
+        for k, (number, value) in enumerate(zip(call.results, results)):
+            if number is None or not isinstance(value, torch.Tensor):
+                slots.append(None)
+                continue
+            live[number] = value
+            self._groups.setdefault(value.untyped_storage()._cdata, set()).add(number)
+            slots.append(self._slot(number, value, (call.index, k)))
+        self.slots.append(slots)
+        if call.writes:
+            for number in self._written(call) - set(call.results):
+                self._slot(number, live[number], (call.index, 0))
+
+    def _written(self, call):
+        """The numbers that see memory which a call writes."""
+        numbers = set()
+        for k, argument in enumerate(call.function._schema.arguments):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                value = call.kwargs.get(argument.name, call.args[k] if k < len(call.args) else None)
+                for item in tree_flatten(value)[0]:
+                    if isinstance(item, Tensor):
+                        storage = self._live[item.number].untyped_storage()._cdata
+                        numbers |= self._groups.get(storage, set())
+        return {n for n in numbers if n in self._live}
+
+    def _keep(self, call):
+        """Copies of values that a call is about to change."""
+        for number in self._written(call):
+            slot = self.state[number]
+            if self.values[slot] is self._live[number]:
+                self.values[slot] = self._live[number].clone()
+
+    def again(self, edits, reach, stop):
+        """The values of slots that other edits change, by slot: those of the next `reach` calls,
+        before the call `stop`. None where a call cannot be run, or changes memory that others
+        see."""
+        fresh, left = {}, reach
+        values = self.values
+        for call in self.program.calls[min(edits) : stop]:
+            needs = self.needs[call.index]
+            if call.index not in edits and not any(slot in fresh for slot in needs):
+                continue
+            now = dict(zip(call.numbers, (fresh.get(slot, values[slot]) for slot in needs)))
+            if call.writes:
+                now = {number: value.clone() for number, value in now.items()}
+            try:
+                with torch.no_grad():
+                    results = evaluate(
+                        self, call,
+                        lambda item: now[item.number] if isinstance(item, Tensor) else item,
+                        edits.get(call.index),
+                    )  # fmt: skip
+            except (RuntimeError, IndexError, TypeError, ValueError, KeyError):
+                return None if not fresh else fresh
+            for slot, value in zip(self.slots[call.index], results):
+                if slot is not None:
+                    fresh[slot] = value
+            left -= 1
+            if not left:
+                break
+        return fresh
+
+
+def evaluate(run, call, given, edit=None):
+    """The results of a call in float64."""
+    edit = edit or run.edits.get(call.index)
+    function, args, kwargs = call.function, call.args, call.kwargs
+    drawn, tensor = run.program.drawn, run.program.tensor
+    if edit is not None:
+        function, args, kwargs, made = edit(run, function, args, kwargs)
+        if made is not None:
+            return [made] * max(len(call.results), 1)
+    args, kwargs = tree_map(given, (args, kwargs))
+    wide = lambda value: value if isinstance(value, torch.Tensor) else in_torch.widened(value)  # noqa: E731
+    args, kwargs = tree_map(wide, (args, kwargs))
+    if "device" in kwargs and kwargs["device"] is not None:
+        kwargs["device"] = torch.device("cpu")
+    if call.results and all(number in drawn for number in call.results):
+        values = [in_torch.widened(tensor(drawn[number])) for number in call.results]
+        if len(values) == 2 and args and call.word == "native_dropout":
+            values[0] = args[0] * values[1] / (1.0 - args[1])  # the mask was drawn
+        if call.writes and isinstance(args[0], torch.Tensor):
+            return [args[0].copy_(values[0])]
+        return values
+    results = tree_flatten(in_torch.run_wide(function, args, kwargs))[0]
+    if "empty" in call.name and edit is None:
+        for value in results:
+            if in_torch.floating(value):
+                value.fill_(math.nan)  # whoever fills it must have been seen
+    return results
