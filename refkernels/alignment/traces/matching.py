@@ -40,7 +40,7 @@ class Index:
 
     @staticmethod
     def _key(told):
-        return told[0], math.floor(math.log(told[2]) * 1e7) if told[2] > 0.0 else None
+        return told[0], math.floor(math.log(told[2]) * 1e7) if 0.0 < told[2] < math.inf else None
 
     def find(self, told):
         """The slots whose values have the same numbers."""
@@ -53,7 +53,7 @@ class Index:
 
 def rows(value):
     """The rows of a weight, and its columns, as bytes."""
-    value = value.double()
+    value = value.double().reshape(value.shape or (1,))
     turned = [value] if value.dim() < 2 else [value.flatten(1), value.flatten(1).T]
     return [
         [row.numpy().tobytes() for row in form.contiguous().reshape(len(form), -1)]
