@@ -6,7 +6,7 @@ its place}), and gives (function, arguments, keywords, result in place of the ca
 """
 
 import torch
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_map
 
 from replay import Tensor
 
@@ -146,6 +146,36 @@ def operands(run, call, near):
                 continue
             told = {"edit": "operand", "argument": name, "a": slots[value.number], "b": slot}
             yield told, {call.index: with_argument(key, made)}
+
+
+def swapped(run, call, near):
+    """Two values in each other's place, whoever reads them: an operand and one of the slots."""
+    slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
+    for _, name, value in arguments(call):
+        slot = slots[value.number] if isinstance(value, Tensor) else None
+        for other, made in near if slot is not None else ():
+            mine = run.values[slot]
+            if isinstance(other, int) and other != slot and made.shape == mine.shape:
+                edit = {}
+                for reader in run.program.calls:
+                    needs = run.needs[reader.index]
+                    if slot in needs or other in needs:
+                        edit[reader.index] = exchanging(run, reader, {slot: made, other: mine})
+                yield {"edit": "swapped", "argument": name, "a": slot, "b": other}, edit
+
+
+def exchanging(run, call, values):
+    """The call, other values for slots that it reads."""
+    slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
+
+    def other(item):
+        number = item.number if isinstance(item, Tensor) else None
+        return values.get(slots.get(number), item)
+
+    def edit(run, function, args, kwargs):
+        return function, *tree_map(other, (args, kwargs)), None
+
+    return edit
 
 
 def spreads(made, mine):

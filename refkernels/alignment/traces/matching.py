@@ -1,6 +1,6 @@
 """Which values of two runs have the same numbers, in any order and shape.
 
-A value is told by how many numbers it has and by four of their sums. Weights of which one is the
+A value is told by how many numbers it has and by six of their sums. Weights of which one is the
 other's rows (fused projections, split or permuted) are partners by their rows.
 """
 
@@ -8,23 +8,25 @@ import math
 
 import torch
 
+HUGE = 1e30  # numbers that stand for infinity
 SAME = 1e-9  # relative difference of sums that float64 leaves between two ways to compute
 
 
 def sums(value):
-    """(count, Σ|x|, Σx², Σx, Σx³) in float64; infinities and NaN count as numbers of their own."""
+    """(count, Σ|x|, Σx², Σx, Σx³, Σ|c|, Σc) in float64, c = x / (1 + |x|): c tells small numbers
+    beside large ones. What masks with infinity or a format's least number is seen by c alone."""
     x = value.detach().double()
-    if not bool(torch.isfinite(x).all()):
-        x = torch.nan_to_num(x, nan=7.0e30, posinf=3.0e30, neginf=-5.0e30)
+    c = torch.where(x.isinf(), x.sign(), x / (1.0 + x.abs()))
+    c, x = c.nan_to_num(nan=2.0), torch.where(x.abs() < HUGE, x, 0.0)
     square = x * x
-    parts = torch.stack([x.abs().sum(), square.sum(), x.sum(), (square * x).sum()])
-    return (x.numel(), *parts.tolist())
+    parts = x.abs().sum(), square.sum(), x.sum(), (square * x).sum(), c.abs().sum(), c.sum()
+    return (value.numel(), *torch.stack(parts).tolist())
 
 
 def alike(a, b, tolerance=SAME):
     """Whether two of `sums` belong to the same numbers."""
     size = math.sqrt(a[2]) if a[2] > 0.0 else 0.0
-    limits = (a[1], a[2], a[1], size * a[2])
+    limits = (a[1], a[2], a[1], size * a[2], a[5], a[5])
     return a[0] == b[0] and all(
         abs(x - y) <= tolerance * limit for x, y, limit in zip(a[1:], b[1:], limits, strict=True)
     )

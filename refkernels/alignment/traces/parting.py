@@ -1,5 +1,7 @@
 """Where two runs part: what B's results depend on without a partner in A; and the edits."""
 
+import math
+
 import torch
 
 import edits
@@ -8,11 +10,13 @@ from replay import Unseen
 
 NEAR = 16.0  # roundings of its format, by which a stored table may be off
 ROUNDS = 24  # differences that are looked for, one behind the other
+WORDS = 6  # operators that are named for one difference
+FAR = 4000  # calls behind an edit that are run to count what it makes
 PLACES = 24  # calls behind the place where the programs part that an edit may change
 REACH = 24  # calls behind an edit that are run to see what it makes
 TRIALS = 3000  # edits that are tried for one difference
 NULL = 1e-9  # of the largest gradient: below it a gradient is rounding
-KINDS = ("constant", "left_out", "added", "exchanged", "transposed", "function", "operand")
+KINDS = "constant", "left_out", "exchanged", "transposed", "swapped", "function", "operand"
 
 
 class Side:
@@ -113,37 +117,62 @@ def makers(side, slots):
 
 def varied(told):
     """Whether a value has numbers that differ: sums of others meet by chance."""
-    count, _, squares, total, _ = told
+    count, _, squares, total = told[:4]
     return count > 1 and squares * count > total * total * (1 + 1e-9)
 
 
 def search(pair, side, other, sinks, sinks_of_other, kinds):
-    """(description, edits, hits) of the edit of `side` that makes most of `other`'s values, or
-    None."""
+    """(description, edits) of the edit of `side` that makes most of `other`'s values, or None.
+
+    None can make more than `other`'s own value in its place: an edit that makes as many ends the
+    search, and where none does, that replacement is what is known."""
     mine, its = pair.without(side, sinks), pair.without(other, sinks_of_other)
     calls, shown = makers(side, mine)[:PLACES], makers(other, its)[:PLACES]
     if not calls or not shown:
         return None
     stop = max(side.run.made[s][0] for s in sinks if isinstance(side.run.made[s], tuple)) + 1
     wanted = Index((slot, other.told[slot]) for slot in its if varied(other.told[slot]))
+
+    def made(edit, reach=FAR):
+        fresh = side.run.again(edit, reach, stop) or {}
+        return {hit for value in fresh.values() for hit in wanted.find(sums(value))}
+
+    best, most = replacement(side, other, calls, shown, its, made)
+    goal = most or math.inf
     near = boundary(pair, side, other, its, shown)
-    best, trials = None, 0
-    for call in calls:
-        for told, edit in tried(side, call, shown, near, kinds):
+    trials, most = 0, most - 1
+    for kind in kinds:
+        for told, edit in (pair for call in calls for pair in tried(kind, side, call, shown, near)):
             trials += 1
-            if trials > TRIALS:
+            if trials > TRIALS or most >= goal:
                 return best
-            reach = REACH if best is None else max(REACH, best[3])
-            fresh = side.run.again(edit, reach, stop)
-            hits = {hit for value in (fresh or {}).values() for hit in wanted.find(sums(value))}
-            if not hits:
-                continue
-            wide = side.run.again(edit, 4000, stop) or {}
-            hits = {hit for value in wide.values() for hit in wanted.find(sums(value))}
-            rank = len(hits), -KINDS.index(told["edit"])
-            if best is None or rank > best[2]:
-                best = {**told, "call": call}, edit, rank, REACH
+            hits = len(made(edit)) if made(edit, REACH) else 0
+            if hits > max(most, 0):
+                best, most = (told, edit), hits
     return best
+
+
+def replacement(side, other, calls, shown, its, made):
+    """(description and edit, values made) of the first value of `other` that makes further ones
+    where it stands in the place of one of `calls`; (None, 0) where there is none."""
+    for given in shown:
+        for slot in other.run.slots[given.index]:
+            if slot is None or slot not in its or not varied(other.told[slot]):
+                continue
+            value, best = other.run.values[slot], (None, 0)
+            for call in calls:
+                target = side.run.slots[call.index][0] if side.run.slots[call.index] else None
+                if target is None or side.run.values[target].shape != value.shape:
+                    continue
+                edit = {call.index: edits.with_result(value)}
+                hits = made(edit)
+                further = {hit for hit in hits if not alike(other.told[hit], other.told[slot])}
+                if further and len(hits) > best[1]:
+                    told = {"edit": "replaced", "call": call, "given": given}
+                    best = (told, edit), len(hits)
+            if best[0]:
+                return best
+    return None, 0
 
 
 def boundary(pair, side, other, its, shown):
@@ -162,17 +191,23 @@ def boundary(pair, side, other, its, shown):
     return list(found.items())
 
 
-def tried(side, call, shown, near, kinds):
-    if "constant" in kinds:
-        yield from edits.constants(call, shown)
-    yield from edits.left_out(side.run, call)
-    yield from edits.operands(side.run, call, near)
-    if "function" in kinds:
-        yield from edits.functions(call, shown)
+def tried(kind, side, call, shown, near):
+    if kind == "constant":
+        found = edits.constants(call, shown)
+    elif kind == "left_out":
+        found = edits.left_out(side.run, call)
+    elif kind == "function":
+        found = edits.functions(call, shown)
+    elif kind == "swapped":
+        found = edits.swapped(side.run, call, near)
+    else:
+        found = edits.operands(side.run, call, near)
+    return (({**told, "call": call}, edit) for told, edit in found if told["edit"] == kind)
 
 
 def place(call):
-    return {"module": call.module, "call": call.word, "line": line(call)}
+    word = "%s: %s" % (call.fused, call.word) if call.fused else call.word
+    return {"module": call.module, "call": word, "line": line(call)}
 
 
 def tables(pair, sinks_a, sinks_b):
@@ -281,7 +316,6 @@ def compare(program_a, program_b):
             n for name, n in side.program.gradients.items()
             if side is pair.a or name in names))  # fmt: skip
         record["differences"] = [{**one, "stage": "backward"} for one in found]
-    record["differences"] = exchanged(record["differences"])
     return record
 
 
@@ -312,8 +346,8 @@ def differences(pair, sinks_of):
             calls = makers(side, more)
             if not calls:
                 return found, False
-            words = list(dict.fromkeys(call.word for call in calls))[:6]
-            told = {"edit": edit, "calls": words, "call": calls[0]}
+            named = list(dict.fromkeys(call.word for call in calls))[:WORDS]
+            told = {"edit": edit, "calls": named, "call": calls[0]}
             found.append(described(pair, side, told, place(calls[0])))
             return found, True
         settled = list(tables(pair, sinks_a, sinks_b))
@@ -323,33 +357,53 @@ def differences(pair, sinks_of):
             pair.match()
             continue
         first = first_of(b, its)
-        best = search(pair, a, b, sinks_a, sinks_b, KINDS)
-        if best is None and near_alike(pair, sinks_a, sinks_b):
-            a.refresh()
-            pair.match()
-            continue
         where = place(first) if first is not None else {}
-        if best is not None:
-            told, edit = best[0], best[1]
-            found.append(described(pair, a, told, where))
-            a.edits.update(edit)
-            a.refresh()
-        else:
-            best = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
-            if best is None:
-                found.append({"stage": "forward", "edit": None, **where,
-                              "factor": factor(pair, mine, its)})  # fmt: skip
-                if not fed(pair, mine, its, sinks_a):
-                    return found, False
-            else:
-                told, edit = best[0], best[1]
-                if told["edit"] == "left_out":
-                    told["edit"] = "added"
-                found.append(described(pair, b, told, where))
+        best = search(pair, a, b, sinks_a, sinks_b, KINDS)
+        if is_replacement(best):
+            if near_alike(pair, sinks_a, sinks_b):
+                a.refresh()
+                pair.match()
+                continue
+            added = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
+            if not is_replacement(added):
+                told, edit = added
+                found.append(described(pair, b, {**told, "edit": "added"}, where))
                 b.edits.update(edit)
                 b.refresh()
+                pair.match()
+                continue
+        if best is None:
+            found.append({"stage": "forward", "edit": None, **where,
+                          "factor": factor(pair, mine, its)})  # fmt: skip
+            return found, False
+        told, edit = best
+        if is_replacement(best):
+            told["calls"] = words(a, mine, told["call"]), words(b, its, told.pop("given"))
+            told["factor"] = factor(pair, mine, its)
+        found.append(described(pair, a, told, where))
+        a.edits.update(edit)
+        a.refresh()
         pair.match()
     return found, False
+
+
+def is_replacement(found):
+    return found is None or found[0]["edit"] == "replaced"
+
+
+def words(side, slots, call):
+    """The operators without partner that a call's result is made by."""
+    wanted, left = set(), [call]
+    while left:
+        one = left.pop()
+        if one.index in wanted:
+            continue
+        wanted.add(one.index)
+        needs = [slot for slot in side.run.needs[one.index] if slot in slots]
+        left += makers(side, needs)
+    calls = [side.program.calls[index] for index in sorted(wanted)]
+    named = [one.word for one in calls if not profile_is_view(one)]
+    return list(dict.fromkeys(named))[:WORDS]
 
 
 def first_of(side, slots):
@@ -366,7 +420,7 @@ def described(pair, side, told, where):
     told = dict(told)
     for key in ("a", "b"):
         slot = told.get(key)
-        if told["edit"] in ("operand", "transposed", "left_out", "added") and slot is not None:
+        if told["edit"] in ("operand", "transposed", "swapped", "left_out", "added") and slot is not None:
             if isinstance(slot, tuple):
                 told[key] = pair.b.named(slot[1]) if side is pair.a else pair.a.named(slot[1])
             else:
@@ -389,43 +443,6 @@ def factor(pair, mine, its):
                 if float((y - ratio * x).norm()) <= 1e-9 * float(y.norm()):
                     return ratio
     return None
-
-
-def fed(pair, mine, its, sinks_a):
-    """Give A the first value of B that makes further values of B; whether there is one."""
-    a, b = pair.a, pair.b
-    wanted = Index((slot, b.told[slot]) for slot in its if varied(b.told[slot]))
-    stop = max(a.run.made[s][0] for s in sinks_a if isinstance(a.run.made[s], tuple)) + 1
-    for given in makers(b, its)[:PLACES]:
-        for slot in b.run.slots[given.index]:
-            if slot is None or slot not in its or not varied(b.told[slot]):
-                continue
-            value = b.run.values[slot]
-            for call in makers(a, mine)[:PLACES]:
-                target = a.run.slots[call.index][0] if a.run.slots[call.index] else None
-                if target is None or a.run.values[target].shape != value.shape:
-                    continue
-                edit = {call.index: edits.with_result(value)}
-                fresh = a.run.again(edit, 60, stop) or {}
-                hits = {h for s, v in fresh.items() if s != target for h in wanted.find(sums(v))}
-                if hits - {slot}:
-                    a.edits.update(edit)
-                    a.refresh()
-                    return True
-    return False
-
-
-def exchanged(found):
-    """Two operands that stand in each other's place are one exchange."""
-    merged = []
-    for one in found:
-        last = merged[-1] if merged else {}
-        turned = one.get("edit") == "operand" == last.get("edit")
-        if turned and (one["a"], one["b"]) == (last["b"], last["a"]):
-            merged[-1] = {**last, "edit": "swapped"}
-        else:
-            merged.append(one)
-    return merged
 
 
 def unseen(side):

@@ -5,13 +5,16 @@ all tensors that see this memory. `Program.run` makes all values. `Run.again` ru
 edits of some calls, and leaves the rest.
 """
 
+import copy
 import json
 import math
 import struct
 
 import in_torch  # of refkernels.profiling
 import torch
+from in_torch import TensorNumber as Tensor
 from torch.utils._pytree import tree_flatten, tree_map
+from unfused import FUSED, unfused
 
 DTYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
@@ -25,15 +28,10 @@ class Unseen(Exception):
     """Why a program cannot be run again, in one sentence."""
 
 
-class Tensor:
-    """A tensor among a call's arguments, by number."""
-
-    def __init__(self, number):
-        self.number = number
-
-
 class Call:
     """A call: its function, its arguments, the numbers and recorded norms of its results."""
+
+    fused = ""  # the call that this one is a part of
 
     def __init__(self, index, record, places):
         name, args, kwargs, self.results, place, self.norms = record
@@ -42,12 +40,21 @@ class Call:
         function = torch.ops
         for part in name.split("."):
             function = getattr(function, part)
-        self.function, self.args, self.kwargs = function, read(args), read(kwargs)
-        self.numbers = [
-            item.number for item in tree_flatten((self.args, self.kwargs))[0]
-            if isinstance(item, Tensor)
-        ]  # fmt: skip
+        self._takes(function, read(args), read(kwargs))
+
+    def _takes(self, function, args, kwargs):
+        self.function, self.args, self.kwargs = function, args, kwargs
+        leaves = tree_flatten((args, kwargs))[0]
+        self.numbers = [item.number for item in leaves if isinstance(item, Tensor)]
         self.writes = function._schema.is_mutable
+
+    def part(self, function, args, kwargs, results):
+        """A call that this one, a fused one, consists of."""
+        part = copy.copy(self)
+        part.name, part.fused, part.results = str(function), FUSED, results
+        part.norms = [None] * len(results)
+        part._takes(function, args, kwargs)
+        return part
 
     @property
     def word(self):
@@ -141,8 +148,15 @@ class Run:
         self.state, self.at_leaf = {}, {}  # number -> slot, now and at first
         self._live, self._groups = {}, {}
         with torch.no_grad():
-            for call in program.calls:
-                self._run(call)
+            calls, program.calls = program.calls, []
+            for call in calls:
+                parts = unfused(call, self._entered)
+                for number in call.results if parts != [call] else ():
+                    program.drawn.pop(number, None)  # without dropout it drew nothing
+                for part in parts:
+                    part.index = len(program.calls)
+                    program.calls.append(part)
+                    self._run(part)
         self._live = self._groups = None
 
     def _slot(self, number, value, made):
@@ -160,6 +174,11 @@ class Run:
             self._groups.setdefault(value.untyped_storage()._cdata, set()).add(number)
             self.at_leaf[number] = self._slot(number, value, number)
         return self.state[number]
+
+    def _entered(self, number):
+        """A tensor's value, as the next call sees it."""
+        self._enter(number)
+        return self._live[number]
 
     def _run(self, call):
         self.needs.append([self._enter(number) for number in call.numbers])
@@ -231,28 +250,6 @@ class Run:
         return fresh
 
 
-def attention(call, args, kwargs):
-    """The results of the processor's fused attention, whose exponentials are those of float32 even
-    in float64; None for other calls."""
-    word = "scaled_dot_product_flash_attention_for_cpu"
-    if call.word not in (word, word + "_backward"):
-        return None
-    backward = call.word != word
-    grad, (q, k, v) = (args[0], args[1:4]) if backward else (None, args[:3])
-    rest = args[6:] if backward else args[3:]
-    causal = rest[1] if len(rest) > 1 else False
-    options = {"scale": kwargs.get("scale"), "enable_gqa": q.shape[1] != k.shape[1]}
-    mask = kwargs.get("attn_mask")
-    with torch.enable_grad():
-        taken = [value.detach().requires_grad_(backward) for value in (q, k, v)]
-        result, _ = torch.ops.aten._scaled_dot_product_attention_math(
-            *taken, mask, 0.0, causal, None, **options
-        )
-        if backward:
-            return list(torch.autograd.grad(result, taken, grad))
-    return [result, q.new_zeros(q.shape[:2] + q.shape[2:3])]
-
-
 def evaluate(run, call, given, edit=None):
     """The results of a call in float64."""
     edit = edit or run.edits.get(call.index)
@@ -275,8 +272,7 @@ def evaluate(run, call, given, edit=None):
             return [args[0].copy_(values[0])]
         return values
     try:
-        results = attention(call, args, kwargs) if function is call.function else None
-        results = results or tree_flatten(in_torch.run_wide(function, args, kwargs))[0]
+        results = tree_flatten(in_torch.run_wide(function, args, kwargs))[0]
     except RuntimeError:  # float64's kernel may lay out its result otherwise
         if function not in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
             raise

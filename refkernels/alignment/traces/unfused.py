@@ -1,0 +1,107 @@
+"""Fused attention as the calls of its formula: what two programs do inside it can be compared then.
+
+    S = Q Kᵀ · scale, masked;  P = softmax(S);  O = P V
+
+A fused kernel's own intermediate results are nowhere, and its exponentials are float32's even where
+its inputs are float64's.
+"""
+
+import math
+
+import torch
+from in_torch import TensorNumber as Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+FUSED = "scaled_dot_product_attention"
+BACKWARD = "_backward"
+
+
+def formula(query, key, value, mask, is_causal, scale):
+    """Attention's result; heads of keys may be fewer than those of queries."""
+    repeats = query.shape[-3] // key.shape[-3]
+    if repeats > 1:
+        key, value = (part.repeat_interleave(repeats, -3) for part in (key, value))
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+        scores = scores.masked_fill(~seen, -math.inf)
+    if mask is not None and mask.dtype == torch.bool:
+        scores = scores.masked_fill(~mask, -math.inf)
+    elif mask is not None:
+        scores = scores + mask
+    return scores.softmax(-1) @ value
+
+
+class Recorder(TorchDispatchMode):
+    """The calls that are made within it. `numbers`: of tensors, by the memory that they see."""
+
+    def __init__(self, numbers):
+        super().__init__()
+        self.numbers, self.calls, self._kept = numbers, [], []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        def given(value):
+            return Tensor(self.numbers[seen(value)]) if isinstance(value, torch.Tensor) else value
+
+        taken = tree_map(given, (args, kwargs or {}))
+        result = function(*args, **(kwargs or {}))
+        results = tree_flatten(result)[0]
+        self._kept += results  # memory is one tensor's while that lives
+        made = [self.numbers.setdefault(seen(value), object()) for value in results]
+        self.calls.append((function, *taken, made))
+        return result
+
+
+def seen(value):
+    """The memory that a tensor sees: saved for gradients, it comes back as another object."""
+    return value.untyped_storage()._cdata, value.storage_offset(), value.shape, value.stride()
+
+
+def unfused(call, entered):
+    """The calls that a call consists of: itself, or those of attention's formula. `entered`: the
+    value of a number, in float64."""
+    name = call.function._schema.name.split("::")[1]
+    if not name.startswith("_scaled_dot_product_"):
+        return [call]
+    backward = BACKWARD in name
+    words = {argument.name: k for k, argument in enumerate(call.function._schema.arguments)}
+
+    def argument(*names):
+        for word in names:
+            if word in call.kwargs:
+                return call.kwargs[word]
+            if word in words and words[word] < len(call.args):
+                return call.args[words[word]]
+        return None
+
+    if argument("dropout_p"):
+        return [call]
+    tensors = {
+        word: entered(item.number).detach().requires_grad_(backward and word in ("query", "key", "value"))
+        for word in ("query", "key", "value", "attn_mask", "attn_bias", "grad_out", "grad_out_")
+        if isinstance(item := argument(word), Tensor)
+    }
+    numbers = {seen(value): argument(word).number for word, value in tensors.items()}
+    inputs = [tensors[word] for word in ("query", "key", "value")]
+    mask = tensors.get("attn_mask", tensors.get("attn_bias"))
+    with torch.set_grad_enabled(backward), Recorder(numbers) as recorder:
+        made = formula(*inputs, mask, bool(argument("is_causal")), argument("scale"))
+        results = [made]
+        if backward:
+            cotangent = tensors.get("grad_out", tensors.get("grad_out_"))
+            results = list(torch.autograd.grad(made, inputs, cotangent))
+    renamed = {numbers[seen(value)]: to for value, to in zip(results, call.results) if to is not None}
+    return [
+        call.part(function, rename(args, renamed), rename(kwargs, renamed),
+                  [renamed.get(number, number) for number in made_of])
+        for function, args, kwargs, made_of in recorder.calls
+    ]  # fmt: skip
+
+
+def rename(value, renamed):
+    """The arguments, other numbers for tensors."""
+    return tree_map(
+        lambda item: Tensor(renamed.get(item.number, item.number)) if isinstance(item, Tensor) else item,
+        value,
+    )
