@@ -378,7 +378,8 @@ def differences(pair, sinks_of):
             return found, False
         told, edit = best
         if is_replacement(best):
-            told["calls"] = words(a, mine, told["call"]), words(b, its, told.pop("given"))
+            told["a"] = words(a, mine, told["call"])
+            told["b"] = words(b, its, told.pop("given"))
             told["factor"] = factor(pair, mine, its)
         found.append(described(pair, a, told, where))
         a.edits.update(edit)
@@ -403,7 +404,7 @@ def words(side, slots, call):
         left += makers(side, needs)
     calls = [side.program.calls[index] for index in sorted(wanted)]
     named = [one.word for one in calls if not profile_is_view(one)]
-    return list(dict.fromkeys(named))[:WORDS]
+    return ", ".join(list(dict.fromkeys(named))[:WORDS])
 
 
 def first_of(side, slots):
@@ -420,7 +421,10 @@ def described(pair, side, told, where):
     told = dict(told)
     for key in ("a", "b"):
         slot = told.get(key)
-        if told["edit"] in ("operand", "transposed", "swapped", "left_out", "added") and slot is not None:
+        if (
+            told["edit"] in ("operand", "transposed", "swapped", "left_out", "added")
+            and slot is not None
+        ):
             if isinstance(slot, tuple):
                 told[key] = pair.b.named(slot[1]) if side is pair.a else pair.a.named(slot[1])
             else:

@@ -78,7 +78,9 @@ def unfused(call, entered):
     if argument("dropout_p"):
         return [call]
     tensors = {
-        word: entered(item.number).detach().requires_grad_(backward and word in ("query", "key", "value"))
+        word: entered(item.number)
+        .detach()
+        .requires_grad_(backward and word in ("query", "key", "value"))
         for word in ("query", "key", "value", "attn_mask", "attn_bias", "grad_out", "grad_out_")
         if isinstance(item := argument(word), Tensor)
     }
@@ -91,7 +93,9 @@ def unfused(call, entered):
         if backward:
             cotangent = tensors.get("grad_out", tensors.get("grad_out_"))
             results = list(torch.autograd.grad(made, inputs, cotangent))
-    renamed = {numbers[seen(value)]: to for value, to in zip(results, call.results) if to is not None}
+    renamed = {
+        numbers[seen(value)]: to for value, to in zip(results, call.results) if to is not None
+    }
     return [
         call.part(function, rename(args, renamed), rename(kwargs, renamed),
                   [renamed.get(number, number) for number in made_of])
@@ -102,6 +106,8 @@ def unfused(call, entered):
 def rename(value, renamed):
     """The arguments, other numbers for tensors."""
     return tree_map(
-        lambda item: Tensor(renamed.get(item.number, item.number)) if isinstance(item, Tensor) else item,
+        lambda item: (
+            Tensor(renamed.get(item.number, item.number)) if isinstance(item, Tensor) else item
+        ),
         value,
     )
