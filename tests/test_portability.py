@@ -44,7 +44,7 @@ for module, names in {ABSENT}.items():
 import refkernels
 count = 0
 for found in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
-    if not re.search(r"[.]remote[.](?!worker)|[.]in_torch", found.name):
+    if not re.search(r"[.]remote[.](?!worker)|[.]in_torch|[.]traces[.]", found.name):
         importlib.import_module(found.name)
         count += 1
 from refkernels.frameworks.transport import SharedFolder

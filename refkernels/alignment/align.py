@@ -13,7 +13,7 @@ from refkernels.alignment import curves, record
 from refkernels.alignment.clipping import Clipping, clipping, scalings, shared
 from refkernels.alignment.comparison import coarse_places, departure, null_directions
 from refkernels.alignment.curves import CurveTest
-from refkernels.alignment.differences import RunDifference, judged_by_calls, differences, shards
+from refkernels.alignment.differences import RunDifference, differences, judged_by_calls, shards
 from refkernels.alignment.local import LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of

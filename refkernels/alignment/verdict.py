@@ -19,7 +19,7 @@ from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise
-from refkernels.alignment.traced import TraceDifference, Traced
+from refkernels.alignment.traced import Traced, TraceDifference
 
 Word = Literal["same", "different", "undecidable"]
 LEVEL = 0.005  # the p below which rounding alone is rejected

@@ -17,8 +17,8 @@ import torch
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiling"))
 
-from parting import compare  # noqa: E402
-from replay import Program, Unseen  # noqa: E402
+from parting import compare
+from replay import Program, Unseen
 
 
 def main(path_a, path_b, out):

@@ -21,9 +21,10 @@ def numbers_of(calls):
     return list(dict.fromkeys(found))
 
 
-def named(call, k):
-    arguments = call.function._schema.arguments
-    return arguments[k].name if k < len(arguments) else str(k)
+def constants_of(call):
+    """What a call is given but tensors, as text."""
+    leaves = tree_flatten((call.args, call.kwargs))[0]
+    return [str(leaf) for leaf in leaves if not isinstance(leaf, Tensor)]
 
 
 def arguments(call):

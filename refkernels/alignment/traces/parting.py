@@ -5,6 +5,7 @@ import math
 import torch
 
 import edits
+import in_torch
 from matching import Index, alike, assembled, joined, leading, sums
 from replay import Unseen
 
@@ -48,9 +49,11 @@ class Side:
         made = self.run.made[slot]
         while isinstance(made, tuple):
             call = self.program.calls[made[0]]
-            if not profile_is_view(call) or not self.run.needs[call.index]:
+            needs = self.run.needs[call.index]
+            if not needs or not alike(self.told[needs[0]], self.told[slot]):  # it only moves them
                 return {"module": call.module, "call": call.word, "line": line(call)}
-            made = self.run.made[self.run.needs[call.index][0]]
+            slot = needs[0]
+            made = self.run.made[slot]
         return {"name": self.program.owner(made) or "", "call": "", "module": "", "line": ""}
 
     def weights(self):
@@ -61,12 +64,6 @@ class Side:
             if name is not None:
                 found[name] = self.run.values[slot]
         return found
-
-
-def profile_is_view(call):
-    import in_torch
-
-    return in_torch.is_view(call.function)
 
 
 def line(call):
@@ -256,11 +253,12 @@ def near_alike(pair, sinks_a, sinks_b):
             size = float(value.norm())
             for other in sorted(mine):
                 theirs = a.run.values[other]
-                if theirs.shape == value.shape and size and isinstance(a.run.made[other], tuple):
-                    if float((theirs - value).norm()) <= NEAR * 2.0**-24 * size:
-                        index = a.run.made[other][0]
-                        a.edits[index] = edits.with_result(value)
-                        return True
+                computed = size and isinstance(a.run.made[other], tuple)
+                if not computed or theirs.shape != value.shape:
+                    continue
+                if float((theirs - value).norm()) <= NEAR * 2.0**-24 * size:
+                    a.edits[a.run.made[other][0]] = edits.with_result(value)
+                    return True
     return False
 
 
@@ -381,11 +379,28 @@ def differences(pair, sinks_of):
             told["a"] = words(a, mine, told["call"])
             told["b"] = words(b, its, told.pop("given"))
             told["factor"] = factor(pair, mine, its)
+        a.edits.update(everywhere(a, told, edit))
         found.append(described(pair, a, told, where))
-        a.edits.update(edit)
         a.refresh()
         pair.match()
     return found, False
+
+
+def everywhere(side, told, edit):
+    """The edit, made in all calls that compute the same from the same: values cannot tell which."""
+    if told["edit"] not in ("constant", "function", "exchanged"):
+        return edit
+    call, (change,) = told["call"], edit.values()
+    given = [side.told[slot] for slot in side.run.needs[call.index]]
+
+    def same(other):
+        needs = side.run.needs[other.index]
+        if other.function is not call.function or len(needs) != len(given):
+            return False
+        values = all(map(alike, given, (side.told[slot] for slot in needs)))
+        return values and edits.constants_of(other) == edits.constants_of(call)
+
+    return {other.index: change for other in side.program.calls if same(other)}
 
 
 def is_replacement(found):
@@ -403,7 +418,7 @@ def words(side, slots, call):
         needs = [slot for slot in side.run.needs[one.index] if slot in slots]
         left += makers(side, needs)
     calls = [side.program.calls[index] for index in sorted(wanted)]
-    named = [one.word for one in calls if not profile_is_view(one)]
+    named = [one.word for one in calls if not in_torch.is_view(one.function)]
     return ", ".join(list(dict.fromkeys(named))[:WORDS])
 
 

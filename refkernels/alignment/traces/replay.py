@@ -232,15 +232,15 @@ class Run:
             now = dict(zip(call.numbers, (fresh.get(slot, values[slot]) for slot in needs)))
             if call.writes:
                 now = {number: value.clone() for number, value in now.items()}
+
+            def given(item, now=now):
+                return now[item.number] if isinstance(item, Tensor) else item
+
             try:
                 with torch.no_grad():
-                    results = evaluate(
-                        self, call,
-                        lambda item: now[item.number] if isinstance(item, Tensor) else item,
-                        edits.get(call.index),
-                    )  # fmt: skip
+                    results = evaluate(self, call, given, edits.get(call.index))
             except (RuntimeError, IndexError, TypeError, ValueError, KeyError):
-                return None if not fresh else fresh
+                return fresh or None
             for slot, value in zip(self.slots[call.index], results):
                 if slot is not None:
                     fresh[slot] = value

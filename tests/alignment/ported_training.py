@@ -1,0 +1,117 @@
+"""One step of a small decoder, of other hands' ports of it, and of ports with a mistake.
+
+python ported_training.py NAME...
+"""
+
+import math
+import sys
+
+import torch
+import torch.nn.functional as F
+from capture import Capture
+from torch import nn
+
+D, HEADS, WORDS, LENGTH = 32, 4, 24, 10
+
+
+class Norm(nn.Module):
+    def __init__(self, port, eps):
+        super().__init__()
+        self.weight, self.fused, self.eps = nn.Parameter(torch.ones(D)), port, eps
+
+    def forward(self, x):
+        if self.fused:
+            return F.rms_norm(x, (D,), self.weight, self.eps)
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps))
+
+
+class Block(nn.Module):
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+        eps = 1e-3 if how == "eps" else 1e-6
+        self.before, self.after = Norm(how == "fused", eps), Norm(how == "fused", eps)
+        self.q, self.k, self.v, self.o = (nn.Linear(D, D, bias=False) for _ in range(4))
+        self.gate, self.up, self.down = (nn.Linear(D, D, bias=False) for _ in range(3))
+
+    def angles(self):
+        base = 500.0 if self.how == "rope_base" else 10000.0
+        angles = torch.arange(LENGTH)[:, None] * base ** (-torch.arange(0, 4) / 4)
+        return torch.cat((angles, angles), -1)
+
+    def turned(self, x, angles):
+        a, b = x.chunk(2, -1)
+        other = torch.cat((b, -a), -1) if self.how == "other_sense" else torch.cat((-b, a), -1)
+        return x * angles.cos() + other * angles.sin()
+
+    def attend(self, q, k, v):
+        scale = 1.0 if self.how == "scale" else (D // HEADS) ** -0.5
+        if self.how in ("fused", "scale"):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+        scores = q @ k.transpose(-1, -2) * scale
+        least = -math.inf if self.how == "port" else torch.finfo(scores.dtype).min
+        seen = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
+        if self.how == "window":
+            seen = seen.triu(-4)
+        scores = scores + torch.zeros(LENGTH, LENGTH).masked_fill(~seen, least)
+        return scores.softmax(-1) @ v
+
+    def forward(self, x):
+        n, how = self.before(x), self.how
+        if how == "fused":
+            joined = torch.cat((self.q.weight, self.k.weight, self.v.weight))
+            parts = F.linear(n, joined).chunk(3, -1)
+        elif how == "port":
+            v, k, q = self.v(n), self.k(n), self.q(n)
+            parts = q, k, v
+        else:
+            parts = self.q(n), self.k(n), self.v(n)
+        q, k, v = (part.view(*x.shape[:2], HEADS, -1).transpose(1, 2) for part in parts)
+        angles = self.angles()
+        y = self.attend(self.turned(q, angles), self.turned(k, angles), v)
+        y = y.transpose(1, 2).reshape(x.shape)
+        x = x + (y @ self.o.weight if how == "untransposed" else self.o(y))
+        n = self.after(x)
+        if how == "port":
+            up = self.up(n)
+            return self.down(up * F.silu(self.gate(n))) + x
+        gate, up = (self.up(n), self.gate(n)) if how == "swapped" else (self.gate(n), self.up(n))
+        f = F.gelu if how == "gelu" else F.silu
+        y = self.down(f(gate) * up)
+        return y if how == "residual" else x + y
+
+
+class Model(nn.Module):
+    def __init__(self, how):
+        super().__init__()
+        self.embed, self.blocks = nn.Embedding(WORDS, D), nn.ModuleList([Block(how), Block(how)])
+        self.head = nn.Linear(D, WORDS, bias=False)
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+def train(how):
+    torch.manual_seed(0)
+    model = Model(how)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.1 * torch.randn(D))
+            elif "embed" not in name:
+                parameter.mul_(3.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    ids = torch.randint(WORDS, (3, LENGTH), generator=torch.Generator().manual_seed(1))
+    with Capture(how, model, optimizer, steps=[0]) as capture:
+        loss = F.cross_entropy(model(ids)[:, :-1].reshape(-1, WORDS), ids[:, 1:].reshape(-1))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        capture.step(loss=loss, batch=ids)
+
+
+for name in sys.argv[1:]:
+    train(name)

@@ -1,0 +1,76 @@
+"""Two programs in PyTorch are compared call by call: a right port is the same, whatever its layers,
+fused kernels and order of calls; a mistake is told with its place and both values."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from captured import python_of, run_script
+
+from refkernels.alignment import align
+from refkernels.alignment.traced import TRACES
+from refkernels.reporting.alignment import page
+
+# name: the edit, what A and B have, in how many places
+MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
+    "scale": ("constant", pytest.approx(8**-0.5), 1, 2),
+    "eps": ("constant", 1e-6, 1e-3, 4),
+    "rope_base": ("constant", 10000.0, 500.0, 1),  # both blocks compute the same angles
+    "window": ("added", None, None, 2),
+    "untransposed": ("transposed", None, None, 2),
+    "swapped": ("swapped", "gate", "up", 2),
+    "gelu": ("function", "silu", "gelu", 2),
+    "residual": ("left_out", None, None, 2),
+    "other_sense": ("replaced", "neg, cat", "neg, cat", 4),
+}
+MANY = """
+import runpy, sys
+traces, *names = sys.argv[1:]
+for name in names:
+    step = "/rank_0/step_000000.safetensors"
+    sys.argv = [traces, "right" + step, name + step, name + ".json"]
+    runpy.run_path(traces, run_name="__main__")
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ported")
+    done = run_script("torch", folder, "ported_training.py", "right", "port", "fused", *MISTAKES)
+    assert done.returncode == 0, done.stderr
+    command = [python_of("torch"), "-c", MANY, str(TRACES), "fused", *MISTAKES]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder
+
+
+def found(runs: Path, name: str) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((runs / f"{name}.json").read_text("utf-8"))
+    assert (record["complete"], record["unseen"]) == (True, [])
+    return record
+
+
+def test_a_right_port_is_the_same(runs: Path) -> None:
+    assert not found(runs, "fused")["differences"]
+    alignment = align(runs / "right", runs / "port")
+    assert alignment.verdict.word == "same", page.headline(alignment.to_dict())
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_of_a_port_is_found_wherever_it_is(name: str, runs: Path) -> None:
+    edit, a, b, times = MISTAKES[name]
+    differences = found(runs, name)["differences"]
+    assert [one["edit"] for one in differences] == [edit] * times
+    for one in differences:
+        for expected, key in ((a, "a"), (b, "b")):
+            told = one.get(key)
+            if isinstance(told, dict):
+                told = told["module"].rpartition(".")[2]
+            assert expected is None or told == expected
+
+
+def test_the_headline_says_the_call_and_both_values(runs: Path) -> None:
+    headline = page.headline(align(runs / "right", runs / "scale").to_dict())
+    assert "`mul` in `blocks.0 (ported_training.py:51)`: `other` is 0.353553391 in A" in headline
+    assert "(B parts from A at `scaled_dot_product_attention: masked_fill` in" in headline
