@@ -39,6 +39,7 @@ ALLOWED = {
     "arithmetic": set(),
     "capture": set(),  # one file that is copied to other machines
     "alignment": {
+        "frameworks",
         "records",
         "arithmetic",
         "metrology",

@@ -19,7 +19,7 @@ from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of
 from refkernels.alignment.power import least_changes
 from refkernels.alignment.run import CaptureError, Run
-from refkernels.alignment.traced import Traced, traced
+from refkernels.alignment.traced import CallComparison, traced
 from refkernels.alignment.verdict import Conclusion, decide, decide_alone
 
 Path = str | os.PathLike[str]
@@ -45,7 +45,7 @@ class Alignment:
     band: tuple[tuple[int, float, float, float], ...] = ()
     noise: Noise | None = None
     least_changes: Mapping[str, float] = field(default_factory=dict)
-    traced: Traced | None = None
+    traced: CallComparison | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The record in strict JSON, from which every view is made."""

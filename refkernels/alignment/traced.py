@@ -34,7 +34,7 @@ class TraceDifference:
 
 
 @dataclass(frozen=True)
-class Traced:
+class CallComparison:
     """What the calls of one step show. `step`: that step; `complete`: whether all that B's update
     receives has partners in A, or would have them after the differences; `unseen`: what was not
     recorded, one sentence a run; `pieces`: the runs compute on other parts of the batch."""
@@ -60,7 +60,7 @@ class Traced:
         return self.decides and not self.differences
 
 
-def traced(a: Run, b: Run) -> Traced | None:
+def traced(a: Run, b: Run) -> CallComparison | None:
     """The comparison of the first step that both captured; None where there are no calls: outside
     PyTorch, and in older captures."""
     first, second = a.first, b.first
@@ -74,7 +74,7 @@ def traced(a: Run, b: Run) -> Traced | None:
     if any(CALLS not in rank.tensors(steps[0]).file for rank in sides):
         return None
     if _equal_bits(*lines):
-        return Traced(steps[0], (), True, ())
+        return CallComparison(steps[0], (), True, ())
     return _compared(sides, steps[0])
 
 
@@ -90,7 +90,7 @@ def _same_rows(lines: list[StepLine]) -> bool:
     return bool(rows[0]) and rows[0] == rows[1]
 
 
-def _compared(sides: tuple[Rank, Rank], step: int) -> Traced | None:
+def _compared(sides: tuple[Rank, Rank], step: int) -> CallComparison | None:
     try:
         python = environments.find("torch").python
     except environments.NotInstalled:
@@ -103,12 +103,12 @@ def _compared(sides: tuple[Rank, Rank], step: int) -> Traced | None:
         if done.returncode or not out.exists():
             lines = [line for line in done.stderr.splitlines() if line.strip()]
             reason = lines[-1] if lines else "it ended without a result"
-            return Traced(step, (), False, (f"its calls could not be compared ({reason})",))
+            return CallComparison(step, (), False, (f"its calls could not be compared ({reason})",))
         found = json.loads(out.read_text("utf-8"))
     unseen = tuple(f"{item['run']}: {item['reason']}" for item in found["unseen"])
     differing = tuple(_difference(one) for one in found["differences"])
     pieces = bool(found.get("pieces"))
-    return Traced(step, differing, bool(found["complete"]), unseen, pieces)
+    return CallComparison(step, differing, bool(found["complete"]), unseen, pieces)
 
 
 def _difference(found: Mapping[str, Any]) -> TraceDifference:

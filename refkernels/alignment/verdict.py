@@ -19,7 +19,7 @@ from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise
-from refkernels.alignment.traced import Traced, TraceDifference
+from refkernels.alignment.traced import CallComparison, TraceDifference
 
 Word = Literal["same", "different", "undecidable"]
 LEVEL = 0.005  # the p below which rounding alone is rejected
@@ -91,7 +91,7 @@ def decide(
     curve: CurveTest | None,
     parted: Departure | None = None,
     noise: Noise | None = None,
-    traced: Traced | None = None,
+    traced: CallComparison | None = None,
 ) -> Conclusion:
     """The verdict on two runs. `clips`: from the steps that both captured. Curves prove nothing
     beside null runs that do not round as the runs do."""

@@ -165,6 +165,8 @@ class _Measured:
 
     def fits(self):
         """Whether its results, in float64, take at most half of the memory that is free."""
+        if not hasattr(os, "sysconf"):  # Windows
+            return False
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return 8 * (self.work - self.products // PRODUCTS) <= free / 2 and self.products <= LONGEST
 

@@ -18,7 +18,7 @@ import torch
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiling"))
 
 from parting import compare
-from replay import Program, Unseen
+from replay import RecordedProgram, Unseen
 
 
 def main(path_a, path_b, out):
@@ -27,7 +27,7 @@ def main(path_a, path_b, out):
     programs = []
     for run, path in (("A", path_a), ("B", path_b)):
         try:
-            programs.append(Program(path))
+            programs.append(RecordedProgram(path))
         except Unseen as reason:
             found["unseen"].append({"run": run, "reason": str(reason)})
     if len(programs) == 2:

@@ -1,8 +1,8 @@
 """A recorded step, run again in float64.
 
 Every value that a call makes gets a *slot*; a call that changes memory in place gives new slots to
-all tensors that see this memory. `Program.run` makes all values. `Run.again` runs what depends on
-edits of some calls, and leaves the rest.
+all tensors that see this memory. `RecordedProgram.run` makes all values. `ExactRun.again` runs what
+depends on edits of some calls, and leaves the rest.
 """
 
 import copy
@@ -28,7 +28,7 @@ class Unseen(Exception):
     """Why a program cannot be run again, in one sentence."""
 
 
-class Call:
+class RecordedCall:
     """A call: its function, its arguments, the numbers and recorded norms of its results."""
 
     fused = ""  # the call that this one is a part of
@@ -100,7 +100,7 @@ def opened(path):
     return header, tensor
 
 
-class Program:
+class RecordedProgram:
     """The recorded calls of a step, and the values that no call made."""
 
     def __init__(self, path):
@@ -108,7 +108,7 @@ class Program:
         if "trace/calls" not in header:
             raise Unseen("its calls were not recorded")
         record = json.loads(self.tensor("trace/calls").numpy().tobytes())
-        self.calls = [Call(k, *pair) for k, pair in enumerate(
+        self.calls = [RecordedCall(k, *pair) for k, pair in enumerate(
             (call, record["places"]) for call in record["calls"])]  # fmt: skip
         self.leaves = {int(n): name for n, name in record["leaves"].items()}
         self.drawn = {int(n): name for n, name in record["drawn"].items()}
@@ -133,10 +133,10 @@ class Program:
         return self.tensor(self.leaves[number]).dtype
 
     def run(self, edits=None, tables=None):
-        return Run(self, edits or {}, tables or {})
+        return ExactRun(self, edits or {}, tables or {})
 
 
-class Run:
+class ExactRun:
     """All values of a program, `edits` made: a function of the run, the call, its arguments for
     each edited call's index. `values`: by slot; `made`: the (call, result) of each slot, or the
     leaf's number; `needs`: the slots that a call reads; `slots`: those that it makes. `tables`:
