@@ -27,7 +27,7 @@ _BLOCK = 1 << 20  # terms whose partial sums are kept at once
 _MANY = 1 << 15  # terms for which a kernel is worth its first call
 _WITH_KERNELS = (np.float32, np.float64)
 _STEPS = 1 << 12  # multiplications of a power
-Order = Literal["sequential", "pairwise", "reversed", "random"]
+Order = Literal["sequential", "pairwise", "NumPy's", "reversed", "random"]
 SCANS = tuple(1 << k for k in range(5, 11))  # terms that a block of PyTorch's threads scans
 
 
@@ -264,6 +264,8 @@ class Working(Context):
         product of factors where these are given."""
         if self.order == "pairwise":
             return self._pairwise(terms, factors)
+        if self.order == "NumPy's":  # which depends on the processor
+            return np.asarray(np.sum(np.ascontiguousarray(terms), axis=-1, dtype=terms.dtype))
         order = self._places(terms.shape[-1])
         terms, factors = terms[..., order], [part[..., order] for part in factors]
         total = np.zeros(terms.shape[:-1], terms.dtype)
@@ -313,15 +315,13 @@ class Working(Context):
         with np.errstate(all="ignore"):
             while terms.shape[-1] > 1:
                 even = terms.shape[-1] - terms.shape[-1] % 2
-                unpaired = terms[..., even:]
                 right = terms[..., 1:even:2]
                 if factors:
                     first = [part[..., 0:even:2] for part in factors]
-                    pairs = multiply_add(first[0], first[1], right)
-                    factors = ()
+                    pairs, factors = multiply_add(first[0], first[1], right), ()
                 else:
                     pairs = self.plus(terms[..., 0:even:2], right)
-                terms = np.concatenate([pairs, unpaired], axis=-1)
+                terms = np.concatenate([pairs, terms[..., even:]], axis=-1)
             return terms[..., 0] if terms.shape[-1] else np.zeros(terms.shape[:-1], terms.dtype)
 
     def max(self, a: Value, axis: int = -1) -> WorkingValue:

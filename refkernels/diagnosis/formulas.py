@@ -28,14 +28,17 @@ from refkernels.contexts.working import SCANS
 from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
-from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.ops.formula import Fault
 
-_SETTINGS: tuple[dict[str, Any], ...] = tuple(
-    {"order": order, "fma": fma}
-    for order in ("sequential", "pairwise", "reversed")
-    for fma in (False, True)
+_SETTINGS: tuple[dict[str, Any], ...] = (
+    *(
+        {"order": order, "fma": fma}
+        for order in ("sequential", "pairwise", "reversed")
+        for fma in (False, True)
+    ),
+    {"order": "NumPy's", "fma": False},
 )
 _SCANS = tuple({"order": "pairwise", "fma": False, "scanned": block} for block in SCANS)
 _LARGEST = 1 << 18  # elements of the inputs, for arithmetic in 16 bits
@@ -43,12 +46,12 @@ _LARGEST = 1 << 18  # elements of the inputs, for arithmetic in 16 bits
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
     """The models of each output that fit; of the others, the nearest of each cause."""
-    formulas = problem.op.formulas
+    formulas = problem.formulas
     if formulas is None:
         return []
     family: list[evidence.Tried] = []
     harmless: list[dict[str, Array]] = []
-    forms = dict(formulas.way(problem.direction).forms)
+    forms = dict(problem.right_forms)
     for fault in problem.faults:
         if problem.format.name in fault.right_in:
             forms[fault.cause] = getattr(fault, problem.direction)
@@ -66,17 +69,57 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     forms_by_errors = list(_forms_by_errors(problem, outputs, fits))
     family += [evidence.Tried(claim, 0.0, True) for claim in forms_by_errors]
     explained = {claim.output for claim in forms_by_errors}
-    for fault, formula in faults(problem):
+    wrong_ways = list(faults(problem))
+    for fault, formula in wrong_ways:
         affected = fault.changed(outputs)
         for settings, answer in _computed(problem, formula):
             name = _name(fault.cause.replace("_", " "), settings)
             family += _tried(affected, fits, answer, fault.cause, name, harmless, fault.details)
-        if fault.unstable:
+    by_bits = {trial.claim.cause for trial in family if trial.share == 1.0}
+    for fault, formula in wrong_ways:
+        if fault.unstable and fault.cause not in by_bits:
+            affected = fault.changed(outputs)
             unexplained = {name: got for name, got in affected.items() if name not in explained}
             beyond_bound = _unstable(problem, affected, fits, fault.cause, formula)
             within_bound = _unstable_by_errors(problem, unexplained, fits, fault.cause, formula)
             family += [evidence.Tried(claim, 0.0, True) for claim in (*beyond_bound, *within_bound)]
-    return evidence.nearest(family, beside_fits=False)
+    claims = evidence.nearest(family, beside_fits=False)
+    if problem.op.formulas is not None:
+        return claims
+    # Beside the forms of an op with an oracle of its own, frameworks' own kernels are models.
+    agreed = {name: chance_agreement(problem, outputs[name], harmless, name) for name in outputs}
+    return [claim.beside(agreed[claim.output][claim.cause in HARMLESS]) for claim in claims]
+
+
+def right_answers(problem: Problem) -> list[dict[str, Array]]:
+    """The bits of the op's forms in each order."""
+    forms = problem.right_forms.values()
+    return [answer for form in forms for _, answer in _computed(problem, form)]
+
+
+def chance_agreement(
+    problem: Problem, got: Array, answers: list[dict[str, Array]], name: str
+) -> tuple[float, float]:
+    """How often a right kernel has the kernel's bits of a unit, not counting those that have all
+    bits.
+
+    First for candidates with a fault, which are compared with the nearest right one: the mean over
+    the answers. Then for orders of summation: the larger of the same frequency for one answer in
+    all units, and of an estimate for any order by the rule of succession, because no list of them
+    is complete.
+    """
+    counted = units.of(problem, name)
+    listed = (answer[name] for answer in answers if name in answer)
+    distinct = {array.tobytes(): array for array in listed if array.shape == got.shape}.values()
+    apart = (
+        counted.any(counted.chosen(np.logical_not(evidence.same(got, array)))) for array in distinct
+    )
+    shares = [1.0 - float(np.mean(wrong)) for wrong in apart if wrong.any()]
+    any_order = (sum(shares) + 1.0) / (len(shares) + 2.0)
+    return (
+        evidence.agreement(shares),
+        max(evidence.agreement(shares, counted.count), any_order),
+    )
 
 
 def _name(name: str, settings: dict[str, Any]) -> str:
@@ -106,7 +149,7 @@ def faults(problem: Problem) -> Iterator[tuple[Fault, Any]]:
 
 def is_right(problem: Problem, formula: Any) -> bool:
     """Whether a formula has all bits of the plain algorithm on this question."""
-    formulas, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
+    formulas, question = problem.formulas, (problem.direction, formula, problem.inputs)
     assert formulas is not None
 
     def find() -> bool:
@@ -118,7 +161,7 @@ def is_right(problem: Problem, formula: Any) -> bool:
 
 def _computed(problem: Problem, formula: Any) -> list[tuple[dict[str, Any], dict[str, Array]]]:
     """The formula's answer in each order, where its bits are new."""
-    formulas, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
+    formulas, question = problem.formulas, (problem.direction, formula, problem.inputs)
     assert formulas is not None
 
     def find() -> list[tuple[dict[str, Any], dict[str, Array]]]:
@@ -136,7 +179,7 @@ def _order_agreement(
     problem: Problem, formula: Any, settings: dict[str, Any], trial: evidence.Tried
 ) -> float:
     """How often the form keeps its bits of a unit in random orders of its sums."""
-    formulas, bits, name = problem.op.formulas, trial.claim.prediction.bits, trial.claim.output
+    formulas, bits, name = problem.formulas, trial.claim.prediction.bits, trial.claim.output
     assert formulas is not None
     assert bits is not None
     question = (problem.direction, formula, problem.inputs, problem.params, problem.format)
@@ -166,7 +209,7 @@ def _narrow(
     problem: Problem, wrong: Arrays, fits: Mapping[str, Fit], harmless: list[dict[str, Array]]
 ) -> Iterator[evidence.Tried]:
     """The forms in 16-bit arithmetic."""
-    formulas, format = problem.op.formulas, problem.format
+    formulas, format = problem.formulas, problem.format
     assert formulas is not None
     for name, formula in formulas.way(problem.direction).forms.items():
         question = problem.direction, formula, problem.inputs, problem.params, format
@@ -182,7 +225,7 @@ def _narrow_by_errors(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
     """The first form in 16-bit arithmetic, where the errors are within its bound and as large as
     its model's. In other steps or another order of summation it has other bits. An overflow has
     causes of its own."""
-    formulas, format = problem.op.formulas, problem.format
+    formulas, format = problem.formulas, problem.format
     assert formulas is not None
     form = next(iter(formulas.way(problem.direction).forms.values()))
     question = problem.direction, form, problem.inputs, problem.params, format
@@ -208,7 +251,7 @@ def _narrow_functions(
 ) -> Iterator[evidence.Tried]:
     """The forms in binary64 with functions in binary32, for outputs that are wrong: by their bits,
     or by errors that are the kernel's own, to a quarter of their size."""
-    formulas = problem.op.formulas
+    formulas = problem.formulas
     assert formulas is not None
     wrong = {
         name: got
@@ -254,12 +297,10 @@ def _tried(
 def _forms_by_errors(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For an unusual output within its bound, the forms whose model errs as much. In another order
     of summation the kernel of that form has other bits, so only its errors can be compared."""
-    assert problem.op.formulas is not None
-    forms = problem.op.formulas.way(problem.direction).forms
     for name, got in outputs.items():
         if fits[name].ordinary or not fits[name].fine:
             continue
-        for form, model in zip(forms, problem.worked, strict=True):
+        for form, model in zip(problem.right_forms, problem.worked, strict=True):
             compared = sized(problem, name, got, model[name]) if name in model else None
             if compared is not None and compared.ordinary:
                 equal = int(np.count_nonzero(evidence.same(got, model[name])))
@@ -272,7 +313,7 @@ def _unstable_by_errors(
 ) -> Iterator[Claim]:
     """For an unusual output within its bound that no form explains, the fault, if its model errs as
     much: the bound of a form that cancels may cover the errors of a worse form."""
-    formulas = problem.op.formulas
+    formulas = problem.formulas
     assert formulas is not None
     for name, got in outputs.items():
         if fits[name].ordinary or not fits[name].fine:
@@ -291,7 +332,7 @@ def _unstable(
     problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], cause: str, formula: Any
 ) -> Iterator[Claim]:
     """The fault, consistent where the sizes or the places of its errors fit."""
-    formulas = problem.op.formulas
+    formulas = problem.formulas
     assert formulas is not None
     question = (problem.direction, formula, problem.inputs, problem.params)
     for name, got in outputs.items():

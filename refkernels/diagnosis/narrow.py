@@ -32,7 +32,7 @@ _LARGEST = 1 << 18  # elements of an output
 
 def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
     """The first intermediate, over all forms and formats, that explains these wrong elements."""
-    formulas = problem.op.formulas
+    formulas = problem.formulas
     if formulas is None or wide.size > _LARGEST or not wrong.any():
         return None
     tried = 0
@@ -71,7 +71,7 @@ def _models(
 def _answer(
     problem: Problem, output: str, form: Any, format: Format, chosen: int, exceeding: dict[int, str]
 ) -> Doubles | None:
-    formulas = problem.op.formulas
+    formulas = problem.formulas
     assert formulas is not None
 
     formula = edits.overflowing(form, format, chosen, exceeding)

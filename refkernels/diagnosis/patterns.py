@@ -76,7 +76,7 @@ def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim 
         return overflow.of_function(problem, known.intermediates, output, wide, wrong)
     if known.specials is not None:
         return known.specials(problem, output, wide, wrong)
-    if problem.op.formulas is not None and not problem.op.total:
+    if problem.formulas is not None and not problem.op.total:
         return narrow.of_formula(problem, output, wide, wrong)
     return overflow.of_product(problem, output, wide, wrong)
 

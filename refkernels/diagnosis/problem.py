@@ -94,9 +94,27 @@ class Problem:
 
     @cached_property
     def faults(self) -> tuple[Fault, ...]:
-        """The wrong ways to compute the pass that have a name, if the op is a formula."""
-        asked = self.op.formulas, self.direction, self.inputs, self.params
+        """The wrong ways to compute the pass that have a name, if its formulas are models."""
+        if self.op.formulas is None and self.formulas is not None:  # edits find the usual ones
+            return tuple(f for f in self.formulas.faults if getattr(f, self.direction) is not None)
+        asked = self.formulas, self.direction, self.inputs, self.params
         return self.once(faults_of, lambda: faults_of(*asked))
+
+    @property
+    def formulas(self) -> Formulas | None:
+        """The formulas whose forms are models of kernels; sums of products and functions of one
+        number have models of their own."""
+        modelled = self.op.sums or self.op.function
+        return self.op.formulas if modelled else self.op.definition
+
+    @cached_property
+    def right_forms(self) -> dict[str, Any]:
+        """The forms of the formulas by name, without those that lose digits, which are faults."""
+        if self.formulas is None:
+            return {}
+        faulty = [getattr(fault, self.direction) for fault in self.faults]
+        forms = self.formulas.way(self.direction).forms
+        return {name: form for name, form in forms.items() if form not in faulty}
 
     @cached_property
     def size(self) -> int:
@@ -155,18 +173,15 @@ class Problem:
     def worked(self) -> tuple[Arrays, ...]:
         """The answers of the plain algorithm and, for a formula, of its other forms; every output
         in its own format."""
-        if self.op.formulas is None:
-            return (self.truth.plain,)
-        other_forms = list(self.op.formulas.way(self.direction).forms.values())[1:]
-        return self.truth.plain, *(self._worked(form) for form in other_forms)
+        return self.truth.plain, *map(self._worked, list(self.right_forms.values())[1:])
 
     def _worked(self, form: Any) -> dict[str, Array]:
-        assert self.op.formulas is not None
+        assert self.formulas is not None
         names = self.op.names(self.direction)
         answers: dict[str, Array] = {}
         for format in dict.fromkeys(map(self.format_of, names)):
             question = (self.direction, form, self.inputs, self.params, format)
-            computed = self.op.formulas.computed(*question)
+            computed = self.formulas.computed(*question)
             own_format = (name for name in computed if self.format_of(name) == format)
             answers |= {name: computed[name] for name in own_format}
         return answers

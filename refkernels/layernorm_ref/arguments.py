@@ -60,17 +60,8 @@ class RowProblem:
         for rows in self.chunks():
             dy = None if self.dy is None else self.dy[rows]
             shape = (rows.stop - rows.start, self.x.shape[1])
-            yield (
-                rows,
-                replace(
-                    self,
-                    x=self.x[rows],
-                    dy=dy,
-                    shape=shape,
-                    leading=shape[:1],
-                    normalized=shape[1:],
-                ),
-            )
+            layout: Any = {"shape": shape, "leading": shape[:1], "normalized": shape[1:]}
+            yield rows, replace(self, x=self.x[rows], dy=dy, **layout)
 
 
 def widened(values: npt.NDArray[Any]) -> Rows:

@@ -75,12 +75,7 @@ from refkernels.layernorm_ref.oracle import (
     solve_backward,
     solve_forward,
 )
-from refkernels.layernorm_ref.row_errors import (
-    INFLATION,
-    RowErrors,
-    gamma,
-    row_errors,
-)
+from refkernels.layernorm_ref.row_errors import INFLATION, RowErrors, gamma, row_errors
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

@@ -35,6 +35,12 @@ def _moments(xp: Any, x: Any, eps: Any, **_: Any) -> Any:
     return mean, xp.mean(xp.square(x - mean)) + eps
 
 
+def _one_pass(xp: Any, x: Any, eps: Any, clamped: bool = False, **_: Any) -> Any:
+    mean = xp.mean(x)
+    variance = xp.mean(xp.square(x)) - xp.square(mean)
+    return mean, (xp.maximum(variance, xp.number(0)) if clamped else variance) + eps
+
+
 def _welford(xp: Any, x: Any, eps: Any, **_: Any) -> Any:
     mean, squares = xp.welford(x)
     return mean, squares / x.shape[-1] + eps
@@ -56,7 +62,7 @@ def _divided(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **
 
 def _folded(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any) -> Any:
     """One multiplication and one addition for each element: x (r w) + (b - m (r w))."""
-    r = _rstd(xp, row)
+    r = 1 / xp.sqrt(row[1])
     scale = _times(r, weight)
     return x * scale + _plus(-row[0] * scale, bias), row[0], r
 
@@ -112,9 +118,6 @@ def _combine(
     return dx, *_subtract(xp, row, dy, x, weight, bias)[1:]
 
 
-# --- faults -----------------------------------------------------------------------------------
-
-
 def _std(xp: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None) -> Any:
     """torch.std's unbiased variance, and eps outside the root."""
     mean = xp.mean(x)
@@ -123,10 +126,21 @@ def _std(xp: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None) -> Any
 
 
 _gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight", "bias"))
-FAULTS = (Fault("unbiased_variance", _std, _gradient(_std)),)
+FOLDED = Staged(_moments, _folded)
 
 
-# --- the op -----------------------------------------------------------------------------------
+def _naive(apply: Any, clamped: bool = True) -> Fault:
+    moments = partial(_one_pass, clamped=clamped)
+    backward = Staged(partial(_project, moments=moments), _subtract)
+    return Fault("naive_variance", Staged(moments, apply), backward, unstable=True)
+
+
+FAULTS = (
+    Fault("unbiased_variance", _std, _gradient(_std)),
+    Fault("folded_normalisation", FOLDED, unstable=True),
+    _naive(_centred, clamped=False),
+    *map(_naive, (_centred, _divided, _folded)),
+)
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
@@ -159,7 +173,7 @@ FORMULAS = formulas_of(
     forms={
         "centred": Staged(_moments, _centred),
         "divided": Staged(_moments, _divided),
-        "folded": Staged(_moments, _folded),
+        "folded": FOLDED,
         "welford": Staged(_welford, _centred),
     },
     backward={

@@ -277,9 +277,9 @@ def test_a_kernel_is_one_algorithm_in_all_units(shares: list[float], count: int)
     assert evidence.agreement(shares) * (1 - 1e-12) <= share <= max(shares) * (1 + 1e-12)
 
 
-def test_rows_of_two_match_no_model_with_nearly_the_same_bits() -> None:
-    """LayerNorm's gradient in float64 statistics, whose bits a float32 model has in 4 of 5 rows:
-    one kernel of three million, which the mean of the shares would match."""
+def test_rows_of_two_blame_no_kernel_with_nearly_the_same_bits() -> None:
+    """LayerNorm's gradient in float64 statistics, whose bits a form in float32 has: one kernel of
+    three million."""
     inputs = {
         "x": "9ea3f941bec5f4414ef5a741e8118d41c96612419110fc40dc9a5541abb64e41a30a3041"
         "d6ea3841b2e21b42480aed410f3a8841d95f9d4129fdf141d516fd419f98cb4108dbc941"
@@ -298,7 +298,7 @@ def test_rows_of_two_match_no_model_with_nearly_the_same_bits() -> None:
     asked = {name: a.reshape(13, 2) if a.size > 2 else a for name, a in arrays.items()}
     got = np.frombuffer(bytes.fromhex(dx), "<f4").reshape(13, 2)
     explanation = refkernels.explain("layernorm", asked, {"dx": got}, direction="backward")
-    assert explanation.confidence not in ("matched", "proven")
+    assert explanation.cause in (None, "summation_order")
 
 
 @pytest.mark.parametrize(("op", "direction"), [("std", "backward"), ("var", "backward")])
@@ -335,7 +335,7 @@ def test_a_bias_too_small_to_be_seen_is_not_missing() -> None:
 
 def test_few_rows_summed_in_another_order_prove_no_model() -> None:
     """Rows in reverse have a model's dweight by chance, in four columns often."""
-    (model,) = (model for model in MODELS if model.name == "float64 statistics")
+    (model,) = (model for model in MODELS if model.name == "paddle CPU")
     matching = 0
     for seed in range(200):
         rng = np.random.default_rng(seed)

@@ -28,7 +28,7 @@ _LARGEST = 1 << 18  # elements of an output
 
 def of_formula(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """The op's formulas, read in this way, for outputs that are wrong."""
-    formulas = problem.op.formulas
+    formulas = problem.formulas
     wrong = {
         name: got for name, got in outputs.items() if not fits[name].fine and got.size <= _LARGEST
     }
@@ -48,7 +48,7 @@ def of_formula(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
 
 def _formulas(problem: Problem) -> Iterator[tuple[str, str, Any]]:
     """The op's forms, and its faults that only round badly, by cause and name."""
-    formulas = problem.op.formulas
+    formulas = problem.formulas
     assert formulas is not None
     for form, formula in formulas.way(problem.direction).forms.items():
         yield "flush_to_zero", form, formula

@@ -46,7 +46,7 @@ def _answer_once(problem: Problem, formula: Any) -> Answer:
 def other_formulas_in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The faults' answers to the inputs in float32, where all of a float64 kernel's outputs are
     numbers of float32: it is a float32 kernel, with another definition."""
-    if problem.op.formulas is None or problem.format is not formats.BINARY64:
+    if problem.formulas is None or problem.format is not formats.BINARY64:
         return
     narrow = formats.BINARY32
     if not outputs or not all(precision.all_in(got, narrow) for got in outputs.values()):

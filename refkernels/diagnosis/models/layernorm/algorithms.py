@@ -8,17 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from refkernels.diagnosis import evidence
-from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
-from refkernels.diagnosis.hypothesis import (
-    HARMLESS,
-    ORDER,
-    Candidate,
-    Claim,
-    Outcome,
-    Prediction,
-)
-from refkernels.diagnosis.models.layernorm.catalogue import MODELS, NUMERICAL
+from refkernels.diagnosis import evidence, formulas
+from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate, Claim, Prediction
+from refkernels.diagnosis.models.layernorm.catalogue import MODELS
 from refkernels.diagnosis.models.layernorm.model import Model
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 
@@ -36,7 +29,8 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     named where enough rows distinguish it from them or the output is wrong.
     """
     family: list[evidence.Tried] = []
-    faultless: dict[str, list[Array]] = {name: [] for name in outputs}
+    listed = formulas.right_answers(problem)
+    faultless = {name: [answer[name] for answer in listed if name in answer] for name in outputs}
     unexplained = set(outputs)
     for model, threads, answer in _answers(problem, list(outputs)):
         for name in [
@@ -56,10 +50,13 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
                     unexplained.discard(name)
             elif trial.share == 1.0:
                 trial = trial.against(_nearest(bits, faultless[name], name))
-            elif model in NUMERICAL and not fits[name].ordinary:
-                trial = _alike_by_size(problem, got, trial)
             family.append(trial)
-    alike = {name: _chance_agreement(outputs[name], faultless[name], name) for name in outputs}
+    alike = {
+        name: formulas.chance_agreement(
+            problem, got, [{name: bits} for bits in faultless[name]], name
+        )
+        for name, got in outputs.items()
+    }
     claims = evidence.nearest(family, beside_fits=True)
     return [claim.beside(alike[claim.output][claim.cause in HARMLESS]) for claim in claims]
 
@@ -105,23 +102,6 @@ def _nearest(bits: Array, faultless: list[Array], name: str) -> Array | None:
     return min(faultless, key=lambda answer: evidence.apart(bits, answer, rows), default=None)
 
 
-def _chance_agreement(got: Array, faultless: list[Array], name: str) -> tuple[float, float]:
-    """How often a faultless model has the kernel's bits of a unit, not counting models that have
-    all bits.
-
-    First for candidates with a fault, which are compared with the nearest faultless model: the mean
-    over the listed models. Then for orders of summation: the larger of the same frequency for one
-    model in all units, and of an estimate for any model by the rule of succession, because the
-    list of right orders is incomplete.
-    """
-    distinct = {answer.tobytes(): answer for answer in faultless}.values()
-    units = _units(got, name)
-    differing = [evidence.apart(got, answer, name in _ROWS) for answer in distinct]
-    shares = [1.0 - count / units for count in differing if count]
-    any_model = (sum(shares) + 1.0) / (len(shares) + 2.0)
-    return evidence.agreement(shares), max(evidence.agreement(shares, units), any_model)
-
-
 def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bits: Array) -> float:
     """How often the model keeps its bits of a unit when the terms of its sums come in other orders:
     the rows, for a gradient of a parameter; the columns, for a row's results. No list has every
@@ -153,23 +133,3 @@ def _units(array: Array, name: str) -> int:
     """The number of observations in an output: rows of y and dx, elements of others."""
     rows = name in _ROWS and array.ndim > 0
     return max(array.size // array.shape[-1] if rows else array.size, 1)
-
-
-def _alike_by_size(problem: Problem, got: Array, trial: evidence.Tried) -> evidence.Tried:
-    """The claim, consistent where the errors are as large as the model's, within judge's factor
-    either way, and the model's exceed rounding. It says nothing of other special values."""
-    name, model = trial.claim.output, trial.claim.prediction.bits
-    assert model is not None
-    if not np.array_equal(np.isfinite(got), np.isfinite(model)):
-        return trial
-    rounding = fit(problem, name, model, problem.truth)
-    assert rounding is not None
-    if rounding.ordinary:
-        return trial
-    result = sized(problem, name, got, model)
-    if not 1.0 / LIKE <= result.over_plain <= LIKE:
-        return trial
-    equal = round(trial.share * got.size)
-    outcome = Outcome(True, equal, got.size, result.over_bound, result.over_plain)
-    claim = replace(trial.claim, prediction=Prediction(outcome=outcome))
-    return replace(trial, claim=claim, fits=True)
