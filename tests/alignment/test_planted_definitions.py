@@ -23,7 +23,7 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "layernorm_eps_hidden": ("right", 0, "forward", "it uses eps = 1e-05 ("),
     "tanh_gelu_declared": ("right", 0, "layer", "is gelu in A and gelu\\_tanh in B"),
     "tanh_gelu": ("right", 0, "forward", "tanh approximation of GELU instead of erf (proven)"),
-    "attention_scale": ("right", 0, "forward", "`other` is 0.176776695 in A and 0.03125 in B"),
+    "attention_scale": ("right", 0, "forward", "takes 0.176776695 in A and 0.03125 in B"),
     "label_smoothing": ("right", 0, "layer", "label\\_smoothing is 0 in A and 0.1 in B"),
     "loss_sum": ("right", 0, "layer", "reduction is mean in A and sum in B"),
     "tied_gradient_dropped": ("right", 0, "gradient", "the gradient of `embed.weight` in B"),

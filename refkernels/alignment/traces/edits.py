@@ -59,7 +59,12 @@ def with_result(value):
 
 def constants(call, others):
     """Another value of a constant: that of the same argument in another call, or any number."""
-    numbers = numbers_of(others)
+    numbers, schema = numbers_of(others), call.function._schema.arguments
+    required = [
+        k for k, value in enumerate(call.args)
+        if not schema[k].has_default_value() and not isinstance(value, Tensor)
+    ]  # fmt: skip
+    alone = required[0] if len(required) == 1 else None  # the number of `x * number` needs no name
     for key, name, value in arguments(call):
         if isinstance(value, Tensor) or any(
             isinstance(item, Tensor) for item in tree_flatten(value)[0]
@@ -80,7 +85,8 @@ def constants(call, others):
             if isinstance(new, list) and any(isinstance(item, Tensor) for item in new):
                 continue
             tried.append(new)
-            told = {"edit": "constant", "argument": name, "a": plain(value), "b": plain(new)}
+            told = {"edit": "constant", "a": plain(value), "b": plain(new)}
+            told["argument"] = None if key == alone else name
             yield told, {call.index: with_argument(key, new)}
 
 

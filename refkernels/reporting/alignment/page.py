@@ -112,6 +112,8 @@ def _called(difference: Record, words: Words) -> str:
     key = difference["edit"] or ("factor" if "factor" in details else "parts")
     if key == "table" and difference["a"] and difference["b"]:
         key = "base"
+    if key == "constant" and "argument" not in details:
+        key = "number"
     if "factor" in details:
         details["factor"] = _whole(details["factor"])
     if "calls" in details:
