@@ -19,7 +19,7 @@ import numpy as np
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits import beside, identities, ranges, recognised, reductions
-from refkernels.diagnosis.edits.catalogue import Edit, Program, by
+from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.screen import Screen
@@ -117,8 +117,8 @@ def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     first, others = _screens(problem, outputs)
     tried = 0
     for further, screens in (
-        *((stage, first) for stage in (_single, _ranges, _constants, _limits, _both, _pairs)),
-        *((stage, others) for stage in (_single, _ranges, _constants, _limits)),
+        *((stage, first) for stage in (*_ONE, _both, _pairs)),
+        *((stage, others) for stage in _ONE),
     ):
         open_outputs = [n for n in outputs if not any(finding.ends(n) for finding in found)]
         for screen in screens if open_outputs else ():
@@ -266,6 +266,24 @@ def _constants(
 ) -> tuple[list[NearEdits], int]:
     """The constants of other values that explain an output, and how many were tried."""
     return _numbers(screen, outputs, lambda knob: knob.kind == CONSTANT)
+
+
+def _moved(
+    screen: Screen, singles: list[NearEdits], outputs: list[str]
+) -> tuple[list[NearEdits], int]:
+    """The edits that read a constant elsewhere, with another value of it, and how many were tried:
+    with the value that was asked for, such an edit may come no nearer by itself."""
+    names = [n for n in set(outputs) & set(screen.names) if screen.observed[n].got.size > 1]
+    constants = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
+    tried = [
+        (knob, edit)
+        for knob, edit in itertools.product(constants, screen.edits)
+        if knob.place not in edit.changes and edit.family != "arithmetic"
+        if any(knob.place in map(through, new.operands) for new in edit.changes.values())
+    ]
+    solved = (_solved(screen, knob, name, edit) for knob, edit in tried for name in names)
+    found = [finding for finding in solved if finding is not None]
+    return [finding for finding in found if any(map(finding.fits, names))], len(tried)
 
 
 def _limits(
@@ -420,6 +438,9 @@ def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
     edited = "forward" if screen.derive else screen.direction
     where = {"op": screen.problem.op.name, "direction": screen.direction, "pass": edited}
     return named(edit.kind, worded(edit), where)
+
+
+_ONE = (_single, _ranges, _constants, _moved, _limits)  # stages that look for one fault
 
 
 def _identity(edit: Edit, program: Program) -> tuple[Any, ...]:
