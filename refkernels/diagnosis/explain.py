@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -96,10 +97,12 @@ def one_kernel(
 @questions_kept()
 def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     """One kernel against the truth."""
+    began, read = time.perf_counter(), problem.read["edits"]
     outputs = {name: _with_nan(problem, name, got) for name, got in outputs.items()}
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
     checked = {name: got for name, got in outputs.items() if fits[name].verdict not in _TOLD}
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
+    listed = tried
     candidates = ranked(problem, outputs, fits, unranked, tried)
     others = _unexplained(checked, fits, candidates)
     for source in (edits.explaining, views.other_views):
@@ -130,7 +133,12 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
         tuple(dict.fromkeys(flag for fit in fits.values() for flag in fit.record["flags"])),
         best.cause if best else None,
         best.confidence if best else None,
-        evidence_of({name: fit.record for name, fit in fits.items()}, candidates, tried),
+        evidence_of(
+            {name: fit.record for name, fit in fits.items()},
+            candidates,
+            listed + problem.read["edits"] - read,
+            time.perf_counter() - began,
+        ),
         tuple(candidates),
     )
 
@@ -143,10 +151,6 @@ def _candidates(
     algorithms = sources.algorithms(problem, outputs, fits)
     variants = list(scoring.candidates(problem, outputs, fits, questions))
     models = list(scoring.candidates(problem, outputs, fits, algorithms))
-    explained = {candidate.output for candidate in (*variants, *models) if not candidate.ruled_out}
-    explained |= {name for name, fit in fits.items() if fit.ordinary}
-    others = {name: got for name, got in outputs.items() if name not in explained}
-    variants += scoring.candidates(problem, others, fits, sources.pairs(problem, others))
     weighable = {c.output for c in (*variants, *models) if c.prediction is not None}
     weighable |= {name for name, fit in fits.items() if fit.ordinary}
     others = {name: got for name, got in outputs.items() if name not in weighable}

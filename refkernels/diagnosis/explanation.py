@@ -129,13 +129,14 @@ class Explanation:
 
 
 def evidence_of(
-    outputs: dict[str, Any], candidates: Sequence[Candidate], tried: int
+    outputs: dict[str, Any], candidates: Sequence[Candidate], tried: int, seconds: float
 ) -> dict[str, Any]:
     """The evidence on one kernel: `judge`'s records of its outputs, how many hypotheses were tried
-    (each parameter separately), and the results."""
+    (each parameter separately), in how many seconds, and the results."""
     return {
         "outputs": outputs,
         "tried": tried,
+        "seconds": round(seconds, 2),
         "thresholds": {"proven": Evidence.PROVEN, "matched": Evidence.MATCHED},
         "candidates": [_candidate(candidate) for candidate in candidates],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -91,6 +92,11 @@ class Problem:
     @cached_property
     def _found(self) -> dict[Hashable, Any]:
         return {}
+
+    @cached_property
+    def read(self) -> Counter[str]:
+        """How many edited programs were read."""
+        return Counter()
 
     @cached_property
     def faults(self) -> tuple[Fault, ...]:

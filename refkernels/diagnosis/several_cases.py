@@ -43,7 +43,8 @@ def _narrowed(first: Explanation, other: Explanation) -> Explanation:
     candidates.sort(key=lambda candidate: candidate.confidence not in SURE)  # stable
     best = next((candidate for candidate in candidates if candidate.confidence in SURE), None)
     named = best.cause if best else first.cause
-    evidence = evidence_of(first.evidence["outputs"], candidates, first.evidence["tried"])
+    effort = (first.evidence[name] for name in ("tried", "seconds"))
+    evidence = evidence_of(first.evidence["outputs"], candidates, *effort)
     return replace(
         first,
         cause=named,

@@ -145,7 +145,7 @@ def _cause_lines(question: FailedQuestion, scope: str) -> str:
             "of the usual size."
         )
     if kernel.best is None:
-        return f"  Cause: unknown{scope}: none of {kernel.tried} hypotheses fits."
+        return f"  Cause: unknown{scope}: none of {kernel.tried:,} hypotheses fits."
     perhaps = "perhaps " if explanation.confidence == "consistent" else ""
     text = says(kernel.best, "en", len(kernel.models) > 1)
     where = "this case" if cases == 1 else f"{cases} failures of this test"

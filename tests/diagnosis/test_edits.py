@@ -110,6 +110,17 @@ def test_another_eps_is_an_interval_that_holds_it(eps: float) -> None:
     assert low <= eps <= high
 
 
+@pytest.mark.parametrize("eps", [1e-3, 2e-3, 2.0**-10])
+def test_an_eps_outside_the_root_has_any_value(eps: float) -> None:
+    x = normal(16, 48)
+    centred = wide(x) - wide(x).mean(-1, keepdims=True)
+    y = centred / (np.sqrt(np.mean(centred**2, -1, keepdims=True)) + eps)
+    found = explained("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
+    low, high = found.candidates[0].details["with_details"]["interval"]
+    assert (found.cause, found.confidence) == ("eps_outside_sqrt", "proven")
+    assert low <= eps <= high
+
+
 @pytest.mark.parametrize("limit", [0.0, -0.5])
 @pytest.mark.parametrize("op", ["softmax", "sum"])
 def test_the_interval_of_a_limit_holds_it_whatever_float32_rounds(op: str, limit: float) -> None:

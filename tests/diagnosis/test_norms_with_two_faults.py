@@ -64,10 +64,8 @@ def test_the_gradient_of_another_deviation_is_proven(
     assert explanation.confidence == "proven"
     assert named(explanation) == FAULTS[ddof, outside]
     details = explanation.candidates[0].details
-    assert not ddof or 23 in {
-        details.get("divisor"),
-        details.get("with_details", {}).get("divisor"),
-    }
+    divisors = (known.get("divisor") for known in (details, details.get("with_details", {})))
+    assert not ddof or 23 in divisors
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -92,16 +90,6 @@ def test_another_weight_beside_another_eps_is_proven(op: str) -> None:
     assert (explanation.cause, explanation.confidence) == ("weight_plus_one", "proven")
     assert explanation.candidates[0].details["with_details"]["eps"] == 1e-6
     assert "1e-06" in explanation.summary
-
-
-def test_no_pair_is_tried_where_one_fault_fits() -> None:
-    x = RNG.standard_normal(SHAPE).astype(np.float32)
-    weight = RNG.uniform(-0.5, 0.5, SHAPE[-1]).astype(np.float32)
-    root = np.sqrt(np.square(x).mean(-1, keepdims=True) + np.float32(1e-5))
-    inputs = {"x": x, "weight": weight}
-    explanation = explain("rms_norm", inputs, {"y": x / root * (1 + weight)}, {"eps": 1e-5})
-    assert explanation.cause == "weight_plus_one"
-    assert not any("with" in candidate.details for candidate in explanation.candidates)
 
 
 @pytest.mark.parametrize("op", ["layernorm", "group_norm", "instance_norm"])

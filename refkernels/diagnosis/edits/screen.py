@@ -190,13 +190,17 @@ class Screen:
 
     def predicted(self, changes: Edits, elsewhere: bool = False) -> Predicted | None:
         """The outputs of the edited program, by name; None where its shapes do not fit."""
-        self.readings += 1
+        self._count()
         reader = self.elsewhere if elsewhere else self.reader
         try:
             with np.errstate(all="ignore"):
                 return self._named(reader.outputs(changes))
         except (ValueError, IndexError, TypeError):
             return None  # an axis of another length has no place here
+
+    def _count(self) -> None:
+        self.readings += 1
+        self.problem.read["edits"] += 1
 
     def _named(self, values: list[Any]) -> Predicted:
         outputs = dict(zip(self.question.shapes, values, strict=False))
@@ -208,7 +212,7 @@ class Screen:
     def distances_of(self, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, float]:
         """Of the program of some other inputs and params, without edits; none where these do not
         fit."""
-        self.readings += 1
+        self._count()
         given, settings = {**self.problem.inputs, **inputs}, {**self.problem.params, **params}
         try:
             question = self.definition.question(self.direction, given, settings)

@@ -32,13 +32,6 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield Variant(fault.cause, dict(fault.details or {}), changed)
 
 
-def unstable_forms(problem: Problem) -> Iterator[tuple[str, Answer]]:
-    """The op's right answer with the bounds of its less accurate forms, by cause."""
-    for fault, formula in faults(problem):
-        if fault.unstable:
-            yield fault.cause, _answer_once(problem, formula)
-
-
 def _answer_once(problem: Problem, formula: Any) -> Answer:
     return problem.once((answer, formula), lambda: answer(problem, formula))
 

@@ -112,6 +112,10 @@ class ExplainedKernel:
         return int(self.record["evidence"]["tried"])
 
     @property
+    def seconds(self) -> float:
+        return float(self.record["evidence"].get("seconds", 0.0))
+
+    @property
     def candidates(self) -> list[Record]:
         return list(self.record["candidates"])
 

@@ -295,17 +295,13 @@ def _alike(models: list[str], words: Mapping[str, str], lang: str) -> str:
 def _nearest(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
     measured = [candidate for candidate in kernel.ruled_out if candidate["over_plain"] is not None]
     if not measured:
-        return words["tried_bare"].format(tried=show(kernel.tried))
-    best = min(
-        measured,
-        key=lambda candidate: (
-            _error_left(candidate["over_plain"]),
-            _error_left(candidate["over_bound"]),
-        ),
-    )
+        return words["tried_bare"].format(tried=show(kernel.tried), seconds=show(kernel.seconds))
+    sizes = ("over_plain", "over_bound")
+    best = min(measured, key=lambda one: tuple(_error_left(one[size]) for size in sizes))
     bound = best["over_bound"]
     return words["tried"].format(
         tried=show(kernel.tried),
+        seconds=show(kernel.seconds),
         cause=best["cause"],
         plain=show(best["over_plain"]),
         bound="" if bound is None else words["tried_bound"].format(bound=show_ratio(bound)),
