@@ -278,8 +278,11 @@ def _moved(
     tried = [
         (knob, edit)
         for knob, edit in itertools.product(constants, screen.edits)
-        if knob.place not in edit.changes and edit.family != "arithmetic"
-        if any(knob.place in map(through, new.operands) for new in edit.changes.values())
+        if knob.place not in edit.changes
+        if any(
+            knob.place in set(map(through, new.operands)).difference(map(through, node.operands))
+            for node, new in edit.changes.items()
+        )
     ]
     solved = (_solved(screen, knob, name, edit) for knob, edit in tried for name in names)
     found = [finding for finding in solved if finding is not None]
