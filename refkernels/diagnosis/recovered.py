@@ -97,10 +97,11 @@ def _solved(screen: Screen, name: str) -> SolvedStatistics | None:
     if not nodes or np.bincount(owner).max() <= len(nodes):
         return None
     seen, rows = screen.observed[name], int(owner.max()) + 1
-    size = np.abs(seen.got)
-    unit = ulp(np.fmax(size, np.nanmedian(size)), seen.format)
+    size, usable = np.abs(seen.got), np.isfinite(seen.got)
+    if not usable.any():
+        return None
+    unit = ulp(np.fmax(size, np.median(size[usable])), seen.format)
     values = np.array([screen.value_of(node).reshape(-1) for node in nodes])
-    usable = np.isfinite(seen.got)
     free = np.bincount(owner, usable, rows) - len(nodes)  # degrees of freedom
 
     def error(values: Doubles) -> Doubles:
@@ -147,7 +148,8 @@ def _independent(slopes: Doubles, owner: Any) -> list[int]:
         for other in basis:
             rest = rest - other * np.bincount(owner, rest * other)[owner]
         size, whole = (np.sqrt(np.bincount(owner, part * part)) for part in (rest, slope))
-        if np.nanmedian(size / whole) > _APART:
+        read = whole > 0
+        if read.any() and np.median(size[read] / whole[read]) > _APART:
             basis.append(np.nan_to_num(rest / size[owner]))
             kept.append(k)
     return kept
@@ -190,6 +192,7 @@ def _shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
     return chosen if len(chosen) <= _MOST else [], owner
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # rows whose statistic reads nothing there
 def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
     """The grid with the most bits on which numbers lie that the statistics were made of. A number
     of binary32 shows something where the program is written with an `identity`."""
