@@ -24,7 +24,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, Format
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis.edits import identities
-from refkernels.diagnosis.edits.catalogue import by, is_number
+from refkernels.diagnosis.edits.catalogue import CONDITIONS, by, is_number
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import Fit
@@ -253,7 +253,8 @@ def _made_of(node: Node) -> Iterator[tuple[Node, float]]:
         if part.op == "mean":
             yield part, float(part.operands[0].shape[part.option])
         size = math.prod(part.shape)
-        waiting += [o for o in part.operands if math.prod(o.shape) == size and not is_number(o)]
+        operands = (o for o in part.operands if o.op not in CONDITIONS and not is_number(o))
+        waiting += [o for o in operands if math.prod(o.shape) == size]
 
 
 def _part(
