@@ -118,13 +118,6 @@ def _combine(
     return dx, *_subtract(xp, row, dy, x, weight, bias)[1:]
 
 
-def _std(xp: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None) -> Any:
-    """torch.std's unbiased variance, and eps outside the root."""
-    mean = xp.mean(x)
-    deviation = xp.sqrt(xp.sum(xp.square(x - mean)) / (x.shape[-1] - 1)) + eps
-    return _plus(_times((x - mean) / deviation, weight), bias), mean, 1 / deviation
-
-
 _gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight", "bias"))
 FOLDED = Staged(_moments, _folded)
 
@@ -136,7 +129,6 @@ def _naive(apply: Any, clamped: bool = True) -> Fault:
 
 
 FAULTS = (
-    Fault("unbiased_variance", _std, _gradient(_std)),
     Fault("folded_normalisation", FOLDED, unstable=True),
     _naive(_centred, clamped=False),
     *map(_naive, (_centred, _divided, _folded)),

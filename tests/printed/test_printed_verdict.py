@@ -277,7 +277,7 @@ def test_the_unbiased_variance_of_a_layernorm_is_named_and_no_factor(n: int, dec
     ):
         judgement = judged("layernorm", {"x": x}, y, decimals)
         assert judgement["verdict"] == "wrong"
-        assert judgement["causes"] == [{"cause": "unbiased_variance", "details": {}}]
+        assert [cause["cause"] for cause in judgement["causes"]] == ["unbiased_variance"]
 
 
 def test_a_factor_of_a_layernorm_that_no_variance_gives_stays_one() -> None:
