@@ -1039,6 +1039,9 @@ def _module_names(model):
     return {id(part): name for name, part in model.named_modules()}
 
 
+_OPEN_TRACES = []  # of this process: modes end in the order in which they began, so it has one
+
+
 def _tracing(torch, capture):
     """A dispatch mode that records the ATen calls of a step, each with its constants and the
     numbers of its tensors. A number stands for a place in memory: a storage, an offset, a shape.
@@ -1059,6 +1062,7 @@ def _tracing(torch, capture):
             self.calls, self.leaves, self.unseen, self.outputs = [], {}, set(), []
             self._memory, self._count, self._stack, self._places = {}, 0, [], {}
             self._names, self._open, self._drawn = _module_names(capture._model), True, {}
+            self._within = 0
             for word, tensors in (
                 ("parameters", capture._parameters),
                 ("buffers", capture._buffers),
@@ -1072,6 +1076,7 @@ def _tracing(torch, capture):
                 register.register_module_forward_pre_hook(self._enter_module),
                 register.register_module_forward_hook(self._leave_module, always_call=True),
             ]
+            _OPEN_TRACES.append(self)
             self.__enter__()
 
         def close(self, gradients):
@@ -1079,18 +1084,21 @@ def _tracing(torch, capture):
             if not self._open:
                 return
             self._open = False
+            _OPEN_TRACES.remove(self)
             for hook in self._hooks:
                 hook.remove()
             self.__exit__(None, None, None)
             self.gradients = {name: self.number(value) for name, value in gradients.items()}
 
         def _enter_module(self, module, inputs):
+            self._within += module is capture._model
             self._stack.append(self._names.get(id(module), type(module).__name__))
 
         def _leave_module(self, module, inputs, result):
             if self._stack:
                 self._stack.pop()
             if module is capture._model:
+                self._within -= 1
                 tensors = [leaf for _, leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
                 self.outputs += [self.number(leaf) for leaf in tensors if leaf.is_floating_point()]
 
@@ -1183,7 +1191,7 @@ def _tracing(torch, capture):
                     self._drawn[numbers[-1]] = "trace/%d" % numbers[-1]
                     capture._put(self._drawn[numbers[-1]], value)
                 norms.append(None if moves else _norm(value))
-            outside = self._stack and not capture._inside and not capture._traced
+            outside = self._within > 0 and not capture._inside and not capture._traced
             if outside and any(norm is not None for norm in norms):
                 word = str(function).rpartition(".")[0]
                 capture._functions[word] = capture._functions.get(word, 0) + 1
@@ -1619,7 +1627,7 @@ class Capture:
         if framework.traces:
             if self._unseen:
                 self._miss("Its calls are not traced: a part of the model is compiled.")
-            else:
+            elif not _OPEN_TRACES:
                 self._trace = _tracing(framework.api, self)
         if not self._permanent_hooks:
             for name in self._trainable:

@@ -109,11 +109,11 @@ def conclude(
     pairs = matched(runs[0].first, runs[1].first, names)
     calls = traced(runs[0], runs[1])
     differing = differences(runs[0], runs[1], pairs)
-    first_departure = None
+    first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
     if calls is not None and calls.decides:
         differing = judged_by_calls(differing, calls.same)
-    if calls is None or not (calls.same or calls.forward):
-        first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
+        judged = first_departure is not None and first_departure.step <= calls.step
+        first_departure = None if judged and (calls.same or calls.forward) else first_departure
     curve = _curve_test(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     local_pair = local[0], local[1]
     clips_alike = (None, None) if _reduces(runs) else shared(scalings_by_run[0], scalings_by_run[1])

@@ -32,6 +32,13 @@ def alike(a, b, tolerance=SAME):
     )
 
 
+def same_numbers(a, b):
+    """Whether two values have the same numbers to the bit, in any order."""
+    if a.shape == b.shape and torch.equal(a, b):
+        return True
+    return torch.equal(*(value.double().flatten().sort().values for value in (a, b)))
+
+
 class Index:
     """The slots of values, found by their numbers."""
 

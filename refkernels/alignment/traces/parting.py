@@ -6,7 +6,7 @@ import torch
 
 import edits
 import in_torch
-from matching import Index, alike, assembled, joined, leading, sums
+from matching import Index, alike, assembled, joined, leading, same_numbers, sums
 from replay import Unseen
 
 NEAR = 16.0  # roundings of its format, by which a stored table may be off
@@ -70,6 +70,17 @@ def line(call):
     return "%s:%d" % (call.file, call.line) if call.file else ""
 
 
+def partner(side, slot, other):
+    """A slot of the other program with the same numbers, or None: weights to the bit, as one ulp of
+    one weight shows in what is computed of it."""
+    value, leaf = side.run.values[slot], not isinstance(side.run.made[slot], tuple)
+    for found in other.index.find(side.told[slot]):
+        computed = not leaf or isinstance(other.run.made[found], tuple)
+        if computed or same_numbers(value, other.run.values[found]):
+            return found
+    return None
+
+
 class Pair:
     """Two sides, and which values of each have a partner."""
 
@@ -80,8 +91,8 @@ class Pair:
 
     def match(self):
         b, a = self.b, self.a
-        self.partner = [next(iter(a.index.find(told)), None) for told in b.told]
-        self.partners_of_a = [bool(b.index.find(told)) for told in a.told]
+        self.partner = [partner(b, slot, a) for slot in range(len(b.told))]
+        self.partners_of_a = [partner(a, slot, b) is not None for slot in range(len(a.told))]
         made_of_rows = {place[0] for _, places in self.joins.values() for place in places}
         for side, names, has in ((a, made_of_rows, self.partners_of_a), (b, self.joins, None)):
             for number, slot in side.run.at_leaf.items():
@@ -207,6 +218,32 @@ def place(call):
     return {"module": call.module, "call": word, "line": line(call)}
 
 
+def rounded(pair, alikes, slot):
+    """A's value of which a leaf of B is a rounding; None where there is none."""
+    value, number = pair.b.run.values[slot], pair.b.run.made[slot]
+    size = float(value.norm()) or 1.0
+    far = [(float((pair.a.run.values[s] - value).norm()) / size, s) for s in alikes]
+    unit = torch.finfo(pair.b.program.dtype(number)).eps / 2
+    return pair.a.run.values[min(far)[1]].clone() if far and min(far)[0] <= NEAR * unit else None
+
+
+def settle(pair):
+    """Leaves of B that are A's but for a rounding become A's: one ulp of a weight is no difference
+    of programs."""
+    a, b = pair.a, pair.b
+    left = [slot for slot in a.run.at_leaf.values() if not pair.partners_of_a[slot]]
+    for number, slot in b.run.at_leaf.items():
+        value = b.run.values[slot]
+        if pair.partner[slot] is None and value.is_floating_point():
+            alikes = [s for s in left if a.run.values[s].shape == value.shape]
+            near = rounded(pair, [s for s in alikes if a.run.values[s].is_floating_point()], slot)
+            if near is not None:
+                b.tables[number] = near
+    if b.tables:
+        b.refresh()
+        pair.match()
+
+
 def tables(pair, sinks_a, sinks_b):
     """Settle leaves of B without a partner: what is A's value but for a rounding, or another
     table. Yields what differs; None for a rounding."""
@@ -221,11 +258,9 @@ def tables(pair, sinks_a, sinks_b):
             s for s in sorted(mine)
             if a.run.values[s].shape == value.shape and a.run.values[s].is_floating_point()
         ]  # fmt: skip
-        size = float(value.norm()) or 1.0
-        far = [(float((a.run.values[s] - value).norm()) / size, s) for s in alikes]
-        unit = torch.finfo(b.program.dtype(number)).eps / 2
-        if far and min(far)[0] <= NEAR * unit:
-            b.tables[number] = a.run.values[min(far)[1]].clone()
+        near = rounded(pair, alikes, slot)
+        if near is not None:
+            b.tables[number] = near
             yield None
             continue
         stored = [s for s in alikes if not isinstance(a.run.made[s], tuple)]
@@ -298,6 +333,7 @@ def compare(program_a, program_b):
     if len(sides) < 2:
         return record
     pair = Pair(*sides)
+    settle(pair)
     record["calls"] = [len(program_a.calls), len(program_b.calls)]
     record["partners"] = sum(pair.has[id(pair.b)]), len(pair.partner)
     lost = gradients(pair)
@@ -307,7 +343,14 @@ def compare(program_a, program_b):
     if in_pieces(pair):
         record["pieces"] = True
         return record
-    record["differences"], record["complete"] = differences(pair, lambda side: side.results())
+    if redrawn(pair):
+        record["unseen"].append({"run": "B", "reason": "it drew other random numbers than A"})
+        return record
+    try:
+        record["differences"], record["complete"] = differences(pair, lambda side: side.results())
+    except Unseen as reason:  # an edit that makes B's values, and no program
+        record["unseen"].append({"run": "A", "reason": str(reason)})
+        return record
     if not record["differences"] and record["complete"] and lost:
         names = {name for name, _ in lost}
         found, _ = differences(pair, lambda side: side.slots(
@@ -315,6 +358,13 @@ def compare(program_a, program_b):
             if side is pair.a or name in names))  # fmt: skip
         record["differences"] = [{**one, "stage": "backward"} for one in found]
     return record
+
+
+def redrawn(pair):
+    """Whether what B's results depend on without partner begins with random numbers."""
+    b = pair.b
+    calls = makers(b, pair.without(b, b.results()))
+    return any(number in b.program.drawn for call in calls for number in call.results)
 
 
 def in_pieces(pair):
