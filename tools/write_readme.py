@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records.files import write_whole
-from refkernels.reporting.measure import scores, seeds
+from refkernels.reporting.measure import scores, threads
 from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.reading import read_records
 from refkernels.reporting.sweep import rows as sweeps
@@ -47,8 +47,8 @@ def _study(folder: Path = RESULTS) -> Study:
 
 
 @functools.cache
-def _threads() -> seeds.Seeds:
-    return seeds.seeds(_study())
+def _threads() -> threads.Threads:
+    return threads.threads_of(_study())
 
 
 @functools.cache
@@ -329,14 +329,18 @@ def gpu_sweep() -> str:
 
 def linear_differences() -> str:
     """torch's Linear against Paddle's with a bias that is not zero, one initialisation each."""
-    pairs = seeds.chief_pairs(_threads())
-    differences = (pair.difference for case, pair in pairs if "bias=zero" not in case)
+    biased = [pairs for case, pairs in _threads().linear.items() if "bias=zero" not in case]
+    chief = (
+        pair for pairs in biased for names, pair in pairs.items() if set(names) == threads.CHIEF
+    )
+    differences = (pair.difference for pair in chief)
     return joined([figure(size, 2) for size in sorted(differences, reverse=True)])
 
 
-def _row(output: str) -> dict[str, seeds.SeedAnswer]:
+def _row(output: str) -> dict[str, Measurement]:
     """The answers to the LayerNorm thread's own row, by framework."""
-    _, _, answers = next(row for row in _threads().layernorm if row[1] == output)
+    table = _threads().tables["thread:layernorm"]
+    _, _, answers = next(row for row in table if row[1] == output)
     return {subject.split()[0]: answer for subject, answer in answers.items()}
 
 
@@ -344,12 +348,13 @@ _CALLED = {"paddle": "Paddle", "oneflow": "OneFlow", "mindspore": "MindSpore", "
 
 
 def exact_row() -> str:
-    return _sizes({answer.exact for answer in _row("y").values()})
+    return _sizes({f"{float(m.worst['exact']['decimal']):.10g}" for m in _row("y").values()})
 
 
 def nonzero_gradients() -> str:
     """The frameworks whose gradient is not 0, with it."""
-    gradients = {name: answer.got for name, answer in _row("dx").items() if answer.at_zero}
+    row = _row("dx").items()
+    gradients = {name: str(m.worst["got"]["decimal"]) for name, m in row if m.at_zero}
     return joined([f"{_CALLED[name]}'s {_sizes({got})}" for name, got in gradients.items()])
 
 
@@ -360,7 +365,8 @@ def _sizes(decimals: set[str]) -> str:
 
 
 def gradient_ratio() -> str:
-    return ratio(max(answer.bound for answer in _row("dx").values() if answer.bound is not None))
+    bounds = (m.number("bound", "max_ratio") for m in _row("dx").values())
+    return ratio(max(bound for bound in bounds if bound is not None))
 
 
 def exp_of_minus_infinity() -> str:
