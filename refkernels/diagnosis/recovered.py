@@ -86,7 +86,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
             if texts and problem.format.p <= BINARY32.p:  # of float64, float64 tells nothing
                 one_pass = Screen(problem, {name: got}, written=identities.one_pass)
                 shown = max(shown, _shown(one_pass, name, texts[0]), key=lambda s: np.sum(s.bits))
-            if np.any(shown.bits):
+            if np.sum(shown.bits) > np.log2(max(shown.tried, 1)):  # more than the choice earns
                 yield _claim(problem, name, got, plain, shown)
 
 

@@ -113,9 +113,7 @@ def test_the_other_form_passes(name: str) -> None:
 
 def test_what_is_no_truth_value_is_refused() -> None:
     x = np.ones(3, np.float32)
-    with pytest.raises(
-        TypeError, match="fail_on_avoidable is of type str, not True or False"
-    ):
+    with pytest.raises(TypeError, match="fail_on_avoidable is of type str, not True or False"):
         assert_kernel("sin", {"x": x}, np.sin(x), fail_on_avoidable="yes")  # type: ignore[arg-type]
 
 
