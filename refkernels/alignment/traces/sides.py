@@ -1,0 +1,107 @@
+"""Two programs' values, and which of them are partners: have the same numbers."""
+
+from matching import Index, alike, joined, same_numbers, sums
+from replay import Unseen
+
+
+class Side:
+    """One program: its run under edits, the sums of its values, their index."""
+
+    def __init__(self, program):
+        self.program, self.edits, self.tables = program, {}, {}
+        self.refresh()
+
+    def refresh(self):
+        try:
+            self.run = self.program.run(self.edits, self.tables)
+        except (RuntimeError, NotImplementedError, TypeError, KeyError, AttributeError) as error:
+            raise Unseen(
+                "its calls cannot be run again (%s)" % str(error).split("\n")[0]
+            ) from error
+        self.told = [sums(value) for value in self.run.values]
+        self.index = Index(enumerate(self.told))
+
+    def slots(self, numbers):
+        return [self.run.state[n] for n in numbers if n in self.run.state]
+
+    def results(self):
+        """The slots that the forward pass is for: its loss, else what the model returns."""
+        return self.slots([self.program.loss]) or self.slots(self.program.outputs)
+
+    def named(self, slot):
+        """What a value is: a parameter, or where it is made."""
+        made = self.run.made[slot]
+        while isinstance(made, tuple):
+            call = self.program.calls[made[0]]
+            needs = self.run.needs[call.index]
+            if not needs or not alike(self.told[needs[0]], self.told[slot]):  # it only moves them
+                return {"module": call.module, "call": call.word, "line": line(call)}
+            slot = needs[0]
+            made = self.run.made[slot]
+        return {"name": self.program.owner(made) or "", "call": "", "module": "", "line": ""}
+
+    def weights(self):
+        """Leaves that are parameters or buffers, by name."""
+        found = {}
+        for number, slot in self.run.at_leaf.items():
+            name = self.program.owner(number)
+            if name is not None:
+                found[name] = self.run.values[slot]
+        return found
+
+
+def line(call):
+    return "%s:%d" % (call.file, call.line) if call.file else ""
+
+
+def partner(side, slot, other):
+    """A slot of the other program with the same numbers, or None: weights to the bit, as one ulp of
+    one weight shows in what is computed of it."""
+    value, leaf = side.run.values[slot], not isinstance(side.run.made[slot], tuple)
+    for found in other.index.find(side.told[slot]):
+        computed = not leaf or isinstance(other.run.made[found], tuple)
+        if computed or same_numbers(value, other.run.values[found]):
+            return found
+    return None
+
+
+class Pair:
+    """Two sides, and which values of each have a partner."""
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+        self.joins = joined(a.weights(), b.weights())
+        self.match()
+
+    def match(self):
+        b, a = self.b, self.a
+        self.partner = [partner(b, slot, a) for slot in range(len(b.told))]
+        self.partners_of_a = [partner(a, slot, b) is not None for slot in range(len(a.told))]
+        made_of_rows = {place[0] for _, places in self.joins.values() for place in places}
+        for side, names, has in ((a, made_of_rows, self.partners_of_a), (b, self.joins, None)):
+            for number, slot in side.run.at_leaf.items():
+                if side.program.owner(number) in names:
+                    if has is not None:
+                        has[slot] = True
+                    elif self.partner[slot] is None:
+                        self.partner[slot] = -1
+        self.has = {id(a): self.partners_of_a, id(b): [p is not None for p in self.partner]}
+
+    def without(self, side, sinks):
+        """The slots that the sinks depend on, with no partner between."""
+        has, found, left = self.has[id(side)], set(), list(sinks)
+        while left:
+            slot = left.pop()
+            if has[slot] or slot in found:
+                continue
+            found.add(slot)
+            made = side.run.made[slot]
+            if isinstance(made, tuple):
+                left += side.run.needs[made[0]]
+        return found
+
+
+def makers(side, slots):
+    """The calls that make the slots, in order."""
+    indices = {side.run.made[s][0] for s in slots if isinstance(side.run.made[s], tuple)}
+    return [side.program.calls[k] for k in sorted(indices)]
