@@ -48,7 +48,7 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
     near = boundary(pair, side, other, its, shown)
     trials, most = 0, most - 1
     for kind in kinds:
-        for told, edit in (pair for call in calls for pair in tried(kind, side, call, shown, near)):
+        for told, edit in (one for call in calls for one in tried(kind, side, call, shown, near)):
             trials += 1
             if trials > TRIALS or most >= goal:
                 return best
@@ -129,10 +129,10 @@ def settle(pair):
     """Leaves of B that are A's but for a rounding become A's: one ulp of a weight is no difference
     of programs."""
     a, b = pair.a, pair.b
-    left = [slot for slot in a.run.at_leaf.values() if not pair.partners_of_a[slot]]
+    left = [slot for slot in a.run.at_leaf.values() if not a.paired[slot]]
     for number, slot in b.run.at_leaf.items():
         value = b.run.values[slot]
-        if pair.partner[slot] is None and value.is_floating_point():
+        if not b.paired[slot] and value.is_floating_point():
             alikes = [s for s in left if a.run.values[s].shape == value.shape]
             near = rounded(pair, [s for s in alikes if a.run.values[s].is_floating_point()], slot)
             if near is not None:
@@ -233,7 +233,7 @@ def compare(program_a, program_b):
     pair = Pair(*sides)
     settle(pair)
     record["calls"] = [len(program_a.calls), len(program_b.calls)]
-    record["partners"] = sum(pair.has[id(pair.b)]), len(pair.partner)
+    record["partners"] = sum(pair.b.paired), len(pair.b.paired)
     lost = gradients(pair)
     if program_b.gradients and program_a.gradients and not lost:
         record["complete"] = True
@@ -245,16 +245,17 @@ def compare(program_a, program_b):
         record["unseen"].append({"run": "B", "reason": "it drew other random numbers than A"})
         return record
     try:
-        record["differences"], record["complete"] = differences(pair, lambda side: side.results())
+        found, complete = differences(pair, lambda side: side.results())
+        if complete and lost and not found:
+            names = {name for name, _ in lost}
+            found, complete = differences(pair, lambda side: side.slots(
+                n for name, n in side.program.gradients.items()
+                if side is pair.a or name in names))  # fmt: skip
+            found = [{**one, "stage": "backward"} for one in found]
     except Unseen as reason:  # an edit that makes B's values, and no program
         record["unseen"].append({"run": "A", "reason": str(reason)})
         return record
-    if not record["differences"] and record["complete"] and lost:
-        names = {name for name, _ in lost}
-        found, _ = differences(pair, lambda side: side.slots(
-            n for name, n in side.program.gradients.items()
-            if side is pair.a or name in names))  # fmt: skip
-        record["differences"] = [{**one, "stage": "backward"} for one in found]
+    record["differences"], record["complete"] = found, complete
     return record
 
 

@@ -66,7 +66,7 @@ def partner(side, slot, other):
 
 
 class Pair:
-    """Two sides, and which values of each have a partner."""
+    """Two sides. `paired` of each: which of its values have a partner."""
 
     def __init__(self, a, b):
         self.a, self.b = a, b
@@ -74,25 +74,18 @@ class Pair:
         self.match()
 
     def match(self):
-        b, a = self.b, self.a
-        self.partner = [partner(b, slot, a) for slot in range(len(b.told))]
-        self.partners_of_a = [partner(a, slot, b) is not None for slot in range(len(a.told))]
         made_of_rows = {place[0] for _, places in self.joins.values() for place in places}
-        for side, names, has in ((a, made_of_rows, self.partners_of_a), (b, self.joins, None)):
+        for side, other, names in ((self.a, self.b, made_of_rows), (self.b, self.a, self.joins)):
+            side.paired = [partner(side, slot, other) is not None for slot in range(len(side.told))]
             for number, slot in side.run.at_leaf.items():
-                if side.program.owner(number) in names:
-                    if has is not None:
-                        has[slot] = True
-                    elif self.partner[slot] is None:
-                        self.partner[slot] = -1
-        self.has = {id(a): self.partners_of_a, id(b): [p is not None for p in self.partner]}
+                side.paired[slot] = side.paired[slot] or side.program.owner(number) in names
 
     def without(self, side, sinks):
         """The slots that the sinks depend on, with no partner between."""
-        has, found, left = self.has[id(side)], set(), list(sinks)
+        found, left = set(), list(sinks)
         while left:
             slot = left.pop()
-            if has[slot] or slot in found:
+            if side.paired[slot] or slot in found:
                 continue
             found.add(slot)
             made = side.run.made[slot]
