@@ -18,11 +18,7 @@ from refkernels.diagnosis import (
     sums,
 )
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import (
-    Algorithms,
-    Hypothesis,
-    Questions,
-)
+from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions
 from refkernels.diagnosis.models import compiled, flushing, other_functions
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import (

@@ -74,16 +74,20 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     narrow = {
         name: _rounded(value, held) for name, value in params.items() if isinstance(value, float)
     }
-    allowed = definition.domain
     changed = {
         name: value
         for name, value in narrow.items()
-        if value != params[name] and value in allowed(name)
+        if value != params[name] and value in definition.domain(name)
     }
     for names in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
         rounded = {name: changed[name] for name in names}
         if names == ("eps",) and held is formats.BINARY32:
             yield Variant("eps_rounded", rounded, _answer_with(problem, **rounded))
+            asked = replace(problem, params={**problem.params, **rounded})
+            for fault, formula in faults(asked):
+                if fault.unstable:  # its errors would hide so small a difference
+                    also = {**rounded, "with": fault.cause}
+                    yield Variant("eps_rounded", also, _answer_once(asked, formula))
         elif names:
             details = {"names": ", ".join(names), "held": held.name}
             yield Variant("params_rounded", details, _answer_with(problem, **rounded))
