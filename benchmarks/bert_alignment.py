@@ -89,14 +89,14 @@ PLANTED = {  # by optimizer: its options, and what is planted
 
 
 def trained(
-    folder: Path, seat: str, options: str, more_environment: dict[str, str] | None = None
+    folder: Path, target: str, options: str, more_environment: dict[str, str] | None = None
 ) -> Path:
     """A run of examples/train_bert.py, unless the folder holds it already."""
     if finished(folder, options):
         return folder
     shutil.rmtree(folder, ignore_errors=True)
-    graph = seat == "graph"
-    name = "oneflow" if graph else seat
+    graph = target == "graph"
+    name = "oneflow" if graph else target
     command = [environments.find(name).python, str(TRAIN), name, str(folder), *options.split()]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **(more_environment or {})}
     environment.pop("PYTHONPATH", None)
@@ -129,10 +129,10 @@ def losses_of(folder: Path) -> np.ndarray:
 
 def curve_runs() -> Iterator[tuple[str, str, str, dict[str, str]]]:
     """Name, framework, options, environment."""
-    for name, (options, seats, _) in SETTINGS.items():
+    for name, (options, targets, _) in SETTINGS.items():
         plain = f"{options} --captured"
-        for seat in seats.split():
-            yield f"{name}/{seat}", seat, plain, {}
+        for target in targets.split():
+            yield f"{name}/{target}", target, plain, {}
     for name, (setting, more_options) in OTHERS.items():
         yield f"{name}/torch", "torch", f"{SETTINGS[setting][0]} --captured {more_options}", {}
     for name, (options, _, nulls) in SETTINGS.items():
@@ -149,9 +149,9 @@ def curves(work: Path, only: str) -> None:
     out = KEPT / "bert_curves.json"
     runs = json.loads(out.read_text())["runs"] if out.exists() else {}
     chosen = [run for run in curve_runs() if fnmatch.fnmatch(run[0], only)]
-    for number, (name, seat, options, environment) in enumerate(chosen, 1):
+    for number, (name, target, options, environment) in enumerate(chosen, 1):
         start, folder = time.perf_counter(), work / name.replace("/", "@")
-        trained(folder, seat, options, environment)
+        trained(folder, target, options, environment)
         lines = lines_of(folder)[: int(options.split()[1])]
         run = json.loads((folder / "rank_0" / "run.json").read_text())
         runs[name] = {

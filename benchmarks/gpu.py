@@ -185,10 +185,10 @@ def written(out: Path) -> bool:
 
 def measure(ops: list[str], device: str, out: Path, passed_on: list[str]) -> int:
     names = [f"torch@{tf32}:{device}" for tf32 in TF32] + ["torch:cpu"] * (device != "cpu")
-    seats = [word for name in names for word in ("--framework", name)]
+    targets = [word for name in names for word in ("--framework", name)]
     chosen = [word for op in ops for word in ("--op", op)]
     return refkernels(
-        "measure", "--full", *seats, *chosen, "--out", str(out), "--resume", *passed_on
+        "measure", "--full", *targets, *chosen, "--out", str(out), "--resume", *passed_on
     )
 
 

@@ -154,7 +154,7 @@ def like_benchdnn(op: str) -> Arrays:
 
 def answered(path: Path, function: str, op: str, inputs: Arrays) -> CellReply:
     """A cheat's answer from a process of its own; a right kernel's from this one."""
-    spec, _ = catalog.seat(f"{path}:{function}@op={op}")
+    spec, _ = catalog.target(f"{path}:{function}@op={op}")
     if path.parent.name == "right":
         kernel_adapter.begin(spec.framework.kernel)
         return CellReply("ok", outputs=kernel_adapter.called("forward", inputs, {}))

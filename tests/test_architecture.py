@@ -27,7 +27,7 @@ DIAGNOSIS_NEEDS |= {"records", "contexts"}
 DIAGNOSIS_NEEDS |= {"ops", "elementary_ref", "activation_ref"}  # a GELU of other constants is an op
 DIAGNOSIS_NEEDS |= {"attention_ref"}  # a rotation by other cosines is an op
 DIAGNOSIS_NEEDS |= {"loss_ref"}  # a loss with other shares of smoothing is a formula of it
-EVERYBODYS = {"suggestion", "seat_names", "arguments"}
+EVERYBODYS = {"suggestion", "target_names", "arguments"}
 ALLOWED = {
     "__init__": {"importing"},
     "importing": {"arithmetic"},
@@ -87,7 +87,7 @@ ALLOWED = {
         "frameworks",  # the baselines beside a kernel
         "judging",
         "ops",  # the signature by which questions are drawn
-        "seat_names",
+        "target_names",
         "truth",
         "metrology",
         "question",
@@ -100,7 +100,7 @@ ALLOWED = {
     "profiling": {"frameworks", "records", "rendering"},
     "testing_plugin": {"importing", "testing"},
     "suggestion": set(),
-    "seat_names": set(),
+    "target_names": set(),
     "arguments": set(),
     "question": {"arithmetic", "registry", *OP},
     "programs": {

@@ -25,14 +25,14 @@ from refkernels.runs.measurement import invariance
 from refkernels.runs.measurement.dispatcher import Dispatcher
 from refkernels.runs.measurement.judges import Judges
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat, take_seats
+from refkernels.runs.measurement.targets import Target, targets_of
 from refkernels.runs.measurement.unit import ask_unit, find_truth
 
 Record = dict[str, Any]
 AUTOGRAD = ("torch", "paddle", "oneflow", "mindspore")
 NAMES = (*AUTOGRAD, "numpy")
 SEED_ROW = "layernorm/seed_layernorm[affine=no,eps=1e-05,seed=0]"
-SeatFor = Callable[[str], Seat]
+TargetFor = Callable[[str], Target]
 Measure = Callable[..., dict[str, list[Record]]]
 
 
@@ -47,15 +47,14 @@ def sessions(started: Callable[..., Session]) -> dict[str, Session]:
 
 
 @pytest.fixture(scope="module")
-def seat_for(sessions: dict[str, Session]) -> SeatFor:
-    seats = {
-        seat.framework: seat for seat in take_seats(sessions, dict.fromkeys(NAMES, ("cpu",)))[0]
-    }
+def target_for(sessions: dict[str, Session]) -> TargetFor:
+    opened = targets_of(sessions, dict.fromkeys(NAMES, ("cpu",)))[0]
+    targets = {target.framework: target for target in opened}
 
-    def get(name: str) -> Seat:
+    def get(name: str) -> Target:
         session = sessions[name]
         if session.status == "ok":
-            return seats[name]
+            return targets[name]
         missing(name, f"{name}: {session.status}: {session.reason}")
 
     return get
@@ -65,7 +64,7 @@ def seat_for(sessions: dict[str, Session]) -> SeatFor:
 def measured(sessions: dict[str, Session]) -> Measure:
     """measured(case, dtype, direction): each framework's measurements and, under "agreement", what
     they have in common; a unit is measured once for all tests."""
-    seats = take_seats(sessions, dict.fromkeys(NAMES, ("cpu",)))[0]
+    targets = targets_of(sessions, dict.fromkeys(NAMES, ("cpu",)))[0]
     known: dict[tuple[str, str, str], dict[str, list[Record]]] = {}
 
     def get(name: str, dtype: str, direction: Direction) -> dict[str, list[Record]]:
@@ -74,7 +73,7 @@ def measured(sessions: dict[str, Session]) -> Measure:
             case = case_named(name)
             unit = Unit(registry.get(case.op), case, dtype, direction)
             records = known.setdefault(key, {})
-            with Dispatcher(seats) as dispatcher, Judges(1) as judges:
+            with Dispatcher(targets) as dispatcher, Judges(1) as judges:
                 for record in ask_unit(unit, dispatcher, judges.judge).records():
                     kind = record["kind"]
                     whose = kind if kind == "agreement" else record["framework"]
@@ -91,21 +90,21 @@ def output(records: list[Record], name: str) -> Record:
     return record
 
 
-def pinned(seat: Seat) -> None:
+def pinned(target: Target) -> None:
     """Skip where another version than the one the numbers are of is installed."""
-    wanted = catalog.get(seat.framework).framework.version
-    if wanted and str(seat.version).split("+")[0] != wanted:
-        pytest.skip(f"the numbers are of {seat.framework} {wanted}")
+    wanted = catalog.get(target.framework).framework.version
+    if wanted and str(target.version).split("+")[0] != wanted:
+        pytest.skip(f"the numbers are of {target.framework} {wanted}")
 
 
 @pytest.mark.parametrize("name", ["torch", "paddle"])
 def test_torch_s_linear_has_its_bias_at_an_end_and_paddle_s_at_the_last(
-    name: str, seat_for: SeatFor
+    name: str, target_for: TargetFor
 ) -> None:
     """Whatever the blocks that its library adds in: revealed and replayed. Where torch's MKL puts
     the bias depends on its path: of 256 products, an AMD EPYC begins with it, an Intel Xeon with
     AVX-512 adds it last, and another path adds it at an end of the first of two blocks of 128."""
-    pinned(seat_for(name))
+    pinned(target_for(name))
     command = ["reveal", "linear", "--framework", name, "--k", "256", "--n", "768", "--bias"]
     result = CliRunner().invoke(app, [*command, "--json"])
     assert result.exit_code == 0, result.output
@@ -151,12 +150,12 @@ def multiplies_as_in_the_thread() -> bool:
     [("randn", 1.2207e-4), ("xavier_uniform", None), ("uniform", 1.9073e-6)],
 )
 def test_the_linears_of_torch_and_paddle_differ_by_the_bias_alone(
-    initialisation: str, printed: float | None, measured: Measure, seat_for: SeatFor
+    initialisation: str, printed: float | None, measured: Measure, target_for: TargetFor
 ) -> None:
     """Without a bias the bits are equal, whatever the weights; with one they differ by a rounding
     or two of the largest sums."""
     for name in ("torch", "paddle"):
-        pinned(seat_for(name))
+        pinned(target_for(name))
     apart: dict[str, Record] = {}
     for bias in ("zero", "uniform"):
         case = f"linear/seed_linear[initialisation={initialisation},bias={bias},seed=0]"
@@ -188,9 +187,9 @@ SEED_DX = {
 
 @pytest.mark.parametrize("name", AUTOGRAD)
 def test_a_zero_gradient_is_distinguished_from_one_that_is_not(
-    name: str, measured: Measure, seat_for: SeatFor
+    name: str, measured: Measure, target_for: TargetFor
 ) -> None:
-    pinned(seat_for(name))
+    pinned(target_for(name))
     dx = output(measured(SEED_ROW, "float32", "backward")[name], "dx")
     value, printed = SEED_DX[name]
     assert abs(dx["error"]["max_abs_at_zero"] - value) <= printed
@@ -212,10 +211,10 @@ SEED_Y = {"torch": (230, 1), "paddle": (169, 2.7e7), "oneflow": (169, 1), "minds
 
 @pytest.mark.parametrize("name", AUTOGRAD)
 def test_the_seed_rows_layernorm_is_float32_accurate_in_two_frameworks_float64(
-    name: str, measured: Measure, seat_for: SeatFor
+    name: str, measured: Measure, target_for: TargetFor
 ) -> None:
     """paddle rounds eps to float32, mindspore stores the statistics in float32."""
-    pinned(seat_for(name))
+    pinned(target_for(name))
     single, double = (
         output(measured(SEED_ROW, dtype, "forward")[name], "y") for dtype in ("float32", "float64")
     )
@@ -231,11 +230,11 @@ def test_the_seed_rows_layernorm_is_float32_accurate_in_two_frameworks_float64(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_cosine_of_float32_pi_is_minus_one(
-    name: str, measured: Measure, seat_for: SeatFor
+    name: str, measured: Measure, target_for: TargetFor
 ) -> None:
     """The thread's Ascend device answers -1.000004, below which no cosine is."""
     pi = np.array([np.pi, -np.pi], np.float32)
-    reply = seat_for(name).run("cos", "forward", {"x": pi}, {})
+    reply = target_for(name).run("cos", "forward", {"x": pi}, {})
     assert reply.outputs["y"].tolist() == [-1.0, -1.0]
     case = next(c.name for c in registry.get("cos").cases() if c.regime == "seed_pi")
     y = output(measured(case, "float32", "forward")[name], "y")
@@ -260,16 +259,16 @@ def test_the_thread_s_cosine_would_be_named() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_paddle_s_cosine_alone_depends_on_the_position_and_the_batch(
-    name: str, seat_for: SeatFor
+    name: str, target_for: TargetFor
 ) -> None:
-    seat = seat_for(name)
-    pinned(seat)
+    target = target_for(name)
+    pinned(target)
     op = registry.get("cos")
     unit = Unit(op, None, "float32", "forward")
     case = next(case for case in op.cases() if case.regime == invariance.REGIME)
     question = (case, {"x": case.build("float32")[0]["x"]}, {})
     moved, alone = (
-        check(unit, seat, [question]) for check in (invariance._position, invariance._batch)
+        check(unit, target, [question]) for check in (invariance._position, invariance._batch)
     )
     assert moved.elements == 2 * 259
     assert 32 <= alone.elements <= 259
@@ -299,8 +298,8 @@ def test_a_swap_of_the_two_affine_gradients_would_be_seen_in_every_element() -> 
 
 @pytest.mark.parametrize("name", AUTOGRAD)
 def test_no_framework_swaps_the_two_affine_gradients(
-    name: str, measured: Measure, seat_for: SeatFor
+    name: str, measured: Measure, target_for: TargetFor
 ) -> None:
-    seat_for(name)
+    target_for(name)
     records = measured("layernorm/affine_gradients[seed=107]", "float32", "backward")[name]
     assert [output(records, key)["verdict"] for key in ("dweight", "dbias")] == ["rounding"] * 2

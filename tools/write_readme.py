@@ -22,7 +22,7 @@ from refkernels.reporting.reading import read_records
 from refkernels.reporting.sweep import rows as sweeps
 from refkernels.reporting.words.numerals import figure, joined, ratio
 from refkernels.reporting.words.vocabulary import verdict
-from refkernels.seat_names import parse
+from refkernels.target_names import parse
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux"
@@ -203,9 +203,9 @@ def _machine_table(folder: Path) -> str:
     for result in study.measurements:
         if not result.record.get("formula"):
             place = f"{result.op} {result.direction} {result.dtype}"
-            seat, version = parse(result.subject), result.record["version"].partition("+")[0]
-            settings = ("=".join(setting) for setting in seat.settings)
-            words = (seat.framework, version, seat.device, *settings)
+            target, version = parse(result.subject), result.record["version"].partition("+")[0]
+            settings = ("=".join(setting) for setting in target.settings)
+            words = (target.framework, version, target.device, *settings)
             results[place][" ".join(filter(None, words))].append(result)
     subjects = sorted({subject for place in results.values() for subject in place})
     rows = []
@@ -222,8 +222,8 @@ def emulated(framework: str = "torch", folder: Path = EMULATED) -> str:
     without a difference."""
     study = _study(folder)
     equal: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    seats = {env["framework"] for env in study.environments}
-    of_framework = {seat for seat in seats if parse(seat).framework == framework}
+    targets = {env["framework"] for env in study.environments}
+    of_framework = {target for target in targets if parse(target).framework == framework}
     for pair in study.agreements:
         if {pair["a"], pair["b"]} <= of_framework:
             counts = equal[f"{pair['op']} {pair['direction']} {pair['dtype']}"]
@@ -264,14 +264,14 @@ def gpu() -> str:
             tf32 = (result.record.get("settings") or {}).get("allow_tf32")
             place = f"{result.op} {result.direction} {result.dtype}"
             results[place][_ON_THE_GPU.get(tf32, "CPU")].append(result)
-    seats = ("CPU", *_ON_THE_GPU.values())
+    targets = ("CPU", *_ON_THE_GPU.values())
     rows = []
-    for place, of_seats in sorted(results.items()):
-        answered = {seat: [m for m in of_seats[seat] if m.status == "ok"] for seat in seats}
+    for place, of_targets in sorted(results.items()):
+        answered = {name: [m for m in of_targets[name] if m.status == "ok"] for name in targets}
         all_scores = [scores.score(answers) if answers else None for answers in answered.values()]
         if len({score.verdict.rank < _ROUNDING for score in all_scores if score}) > 1:
             rows.append([place, *map(_score, all_scores)])
-    return _table(["all cases", *seats], rows)
+    return _table(["all cases", *targets], rows)
 
 
 def gpu_kernels() -> str:
@@ -323,7 +323,7 @@ def gpu_sweep() -> str:
                 name = f"{row.subject.partition('+')[0]}, {place}"
                 swept.setdefault(name, {})[row.op] = row
     on_gpu = list(swept.values())[-1]
-    rows = [[op, *(_swept(of_seat.get(op)) for of_seat in swept.values())] for op in on_gpu]
+    rows = [[op, *(_swept(of_target.get(op)) for of_target in swept.values())] for op in on_gpu]
     return _table(["float32", *swept], [row for row in rows if row[-1] != "–"])
 
 

@@ -67,7 +67,7 @@ def bisect(
     check_language(lang)
     check_choice("--change", change, CHANGES)
     with refusing():
-        spec, name = catalog.seat(framework)
+        spec, name = catalog.target(framework)
         if name.kernel is not None or name.version:
             refuse(f"{framework}: name the framework without a version, such as {spec.name}.")
         plan = measurement.select(op or (), dtype or (), case or ())
@@ -104,12 +104,12 @@ class _Runs:
         from refkernels.records.journal import JournalError
         from refkernels.reporting.measure.study import Study
         from refkernels.runs import measurement
-        from refkernels.seat_names import merged
+        from refkernels.target_names import merged
 
-        seat = replace(self.name, version=version)
-        typer.echo(f"{seat} ...", err=True)
-        bare = str(replace(seat.anywhere, settings=()))
-        machine = merged(self.settings, seat).get(emulation.SETTING, "")
+        target = replace(self.name, version=version)
+        typer.echo(f"{target} ...", err=True)
+        bare = str(replace(target.anywhere, settings=()))
+        machine = merged(self.settings, target).get(emulation.SETTING, "")
         try:
             try:
                 environments.find(bare, machine)
@@ -118,7 +118,7 @@ class _Runs:
             outcome = measurement.measure(
                 self.plan,
                 self.out / version,
-                frameworks=[str(seat)],
+                frameworks=[str(target)],
                 settings=self.settings,
                 timeout=self.timeout,
                 resume=True,
@@ -128,9 +128,9 @@ class _Runs:
             return False
         except JournalError as error:
             refuse(str(error))
-        # All versions get one name, because a comparison matches records by their seat.
-        seat_name = str(self.name.anywhere)
-        study = Study.of([{**record, "framework": seat_name} for record in outcome.records])
+        # All versions get one name, because a comparison matches records by their target.
+        target_name = str(self.name.anywhere)
+        study = Study.of([{**record, "framework": target_name} for record in outcome.records])
         if not study.measurements:
             self.reasons[version] = study.failures[0].reason if study.failures else "no case"
             return False
@@ -161,7 +161,7 @@ def _show(runs: _Runs, pairs: list[tuple[str, str]], lang: str) -> None:
     for version, reason in runs.reasons.items():
         typer.echo(words["bisect:unmeasured"].format(version=version, reason=reason))
     if not pairs:
-        typer.echo(words["bisect:none"].format(seat=runs.name, versions=", ".join(measured)))
+        typer.echo(words["bisect:none"].format(target=runs.name, versions=", ".join(measured)))
     for old, new in pairs:
         comparison = runs.compared(old, new)
         console.print(views.comparison_table(comparison, old, new, lang, 5))

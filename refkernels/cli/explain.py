@@ -12,7 +12,7 @@ import typer
 from refkernels.cli.shared import severity
 from refkernels.cli.shared.case import read_case, tensors_of
 from refkernels.cli.shared.endings import refuse, refusing
-from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
+from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_targets
 from refkernels.cli.shared.options import (
     AsJson,
     CaseOrOp,
@@ -101,7 +101,7 @@ def explain(
         with tensors_of(framework or [], timeout) as tensors:
             case = read_case(case_or_op, inputs, outputs, param, direction, tensors)
         ops = [] if case_or_op.endswith(".npz") else [case.op]
-        names, _ = asked_seats(framework, kernel, ops, abi, python)
+        names, _ = asked_targets(framework, kernel, ops, abi, python)
         case, faults = _run(case, names, parse_settings(settings), device, timeout)
         for fault in faults:
             typer.echo(f"refkernels: {fault}", err=True)
@@ -186,17 +186,17 @@ def _run(
     from refkernels import question
     from refkernels.frameworks import catalog
     from refkernels.frameworks.gateway import Session, split_settings
-    from refkernels.seat_names import merged
+    from refkernels.target_names import merged
 
-    seats = {str(name): (spec, name) for spec, name in map(catalog.seat, frameworks)}
-    for spec, name in seats.values():  # refused before anything starts
+    targets = {str(name): (spec, name) for spec, name in map(catalog.target, frameworks)}
+    for spec, name in targets.values():  # refused before anything starts
         split_settings(spec.framework, merged(settings, name))
-    if not seats and not case.outputs:
+    if not targets and not case.outputs:
         raise ValueError("There is nothing to explain: give --output, or --framework to run it.")
     op, inputs, _ = question.read(case.op, case.inputs, case.params, case.direction)
     faults = []
     outputs, environment = dict(case.outputs), dict(case.environment)
-    for text, (_, name) in seats.items():
+    for text, (_, name) in targets.items():
         where = name.device or device or "cpu"
         with Session(text, settings, timeout) as session:
             reply = session.run(
@@ -213,7 +213,7 @@ def _run(
 
 def _kernel(session: Any, op: str) -> str:
     """The kernel's name in the answer: the framework, or the formula that its adapter composes."""
-    from refkernels.seat_names import short
+    from refkernels.target_names import short
 
     formula = session.info["formulas"].get(op)
     details = str(session.name).removeprefix(session.spec.name).removeprefix("==")

@@ -9,7 +9,7 @@ import typer
 
 from refkernels.cli.shared import completion, explaining, pages, severity
 from refkernels.cli.shared.endings import refusing, resumable
-from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
+from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_targets
 from refkernels.cli.shared.options import (
     OWN,
     Cases,
@@ -23,7 +23,7 @@ from refkernels.cli.shared.options import (
     parse_settings,
 )
 from refkernels.cli.shared.progress import Show, shown
-from refkernels.seat_names import is_kernel
+from refkernels.target_names import is_kernel
 
 _MOST_JUDGES = 8  # more would wait for the frameworks, and each takes a quarter of a gigabyte
 
@@ -94,7 +94,7 @@ def measure(
 
     severity.check(fail_on)
     check_language(lang)
-    framework, computed = asked_seats(framework, kernel, op or (), abi, python)
+    framework, computed = asked_targets(framework, kernel, op or (), abi, python)
     op = op or computed
     with refusing():
         plan = measurement.select(op or (), dtype or (), case or (), full=full or show_list)
@@ -147,8 +147,8 @@ def _reactions(plan: Any, show: Show, console: Any, lang: str, explain_all: bool
         "judges": min(usable_cores(), _MOST_JUDGES),
         "progress": lambda now: show(now.done, now.total, now.unit),
         "on_first_results": lambda records: _show_first(console, records, lang),
-        "afterwards": lambda records, seats, call: explaining.explain_symptoms(
-            records, seats, call, lambda line: show(total, total, line), explain_all
+        "afterwards": lambda records, targets, call: explaining.explain_symptoms(
+            records, targets, call, lambda line: show(total, total, line), explain_all
         ),
     }
 

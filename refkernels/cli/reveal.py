@@ -11,7 +11,7 @@ import typer
 
 from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse, refusing
-from refkernels.cli.shared.kernels import Abi, Interpreter, asked_seats
+from refkernels.cli.shared.kernels import Abi, Interpreter, asked_targets
 from refkernels.cli.shared.options import (
     MOST_ELEMENTS,
     AsJson,
@@ -74,22 +74,22 @@ def reveal(
     from refkernels.diagnosis.summation.boxes import product_of, scatter_of
     from refkernels.frameworks import catalog
     from refkernels.frameworks.gateway import Session, split_settings
-    from refkernels.seat_names import merged
+    from refkernels.target_names import merged
 
-    names, _ = asked_seats(framework and [framework], kernel and [kernel], [op], abi, python)
+    names, _ = asked_targets(framework and [framework], kernel and [kernel], [op], abi, python)
     if len(names) != 1:
         refuse("Name one --framework or one --kernel: that whose order is revealed.")
-    seat = names[0]
+    target = names[0]
     if product_of(op) is None and scatter_of(op) is None:  # one value for each row
         n, column = 1, 0
     try:
         _check_size(m, n, k, m * n * k if scatter_of(op) else 0)
         setting_values = parse_settings(settings)
-        spec, name = catalog.seat(seat)
+        spec, name = catalog.target(target)
         split_settings(
             spec.framework, merged(setting_values, name)
         )  # refused before anything starts
-        with Session(seat, setting_values, timeout) as session:
+        with Session(target, setting_values, timeout) as session:
             tree = _revealed(session, op, name.device or device or "cpu", dtype, k=k, m=m, n=n,
                               row=row, column=column, bias=bias)  # fmt: skip
     except (ValueError, RevealError, catalog.FrameworkError) as error:

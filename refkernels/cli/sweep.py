@@ -11,7 +11,7 @@ import typer
 
 from refkernels.cli.shared import completion, pages
 from refkernels.cli.shared.endings import refuse, refusing, resumable
-from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
+from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_targets
 from refkernels.cli.shared.options import (
     MOST_SEED,
     MOST_TRIES,
@@ -84,7 +84,7 @@ def sweep(
     from refkernels.runs import sweeps
 
     setting_values = parse_settings(settings)
-    names, _ = asked_seats(framework, kernel, op, abi, python)
+    names, _ = asked_targets(framework, kernel, op, abi, python)
     if not names:
         refuse("There is nothing to sweep: name a --framework or a --kernel.")
     pool = None
@@ -122,9 +122,9 @@ def _start(pool: Any, framework: str, settings: dict[str, str], timeout: float) 
     from refkernels.frameworks import catalog
     from refkernels.runs.sweeps import kept
     from refkernels.runs.sweeps.question import ONE_THREAD, SweepQuestion
-    from refkernels.seat_names import merged
+    from refkernels.target_names import merged
 
-    spec, name = catalog.seat(framework)
+    spec, name = catalog.target(framework)
     flags = merged({**ONE_THREAD, **settings}, name)
     question = SweepQuestion("", spec, "", "", flags, timeout=timeout)
     pool.prepare(kept.prepare, question)

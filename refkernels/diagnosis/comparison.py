@@ -24,7 +24,7 @@ from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import agreement
 from refkernels.records.words import CONFIDENCES, Confidence
-from refkernels.seat_names import framework_of
+from refkernels.target_names import framework_of
 
 Named = tuple[str | None, Confidence | None, dict[str, Any]]
 _NO_CAUSE: Named = (None, None, {})

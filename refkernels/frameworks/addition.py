@@ -9,7 +9,7 @@ from refkernels.frameworks import catalog, home, places
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.environments import Interpreter
 from refkernels.frameworks.gateway import START_SECONDS, Session
-from refkernels.seat_names import parse
+from refkernels.target_names import parse
 
 
 def add(name: str, place: str, timeout: float = START_SECONDS) -> Interpreter:

@@ -12,9 +12,8 @@ A framework is one adapter file and one :class:`Framework` record.  The records 
 * `register`, for the running process (tests plant faulty frameworks this way).
 
 Names on the command line are ``NAME`` or ``NAME==VERSION``; where a framework is run, settings and
-a device may follow (`seat_names`).  Several seats of one framework may be measured side by side.
-2.13.0 means any build of that version, 2.13.0+cpu only that build (`versions`).
-"""
+a device may follow (`target_names`).  Several targets of one framework may be measured side by
+side. 2.13.0 means any build of that version, 2.13.0+cpu only that build (`versions`)."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ from typing import Any
 
 from refkernels.frameworks import kernels
 from refkernels.frameworks.adapters import flags_of, source_of
-from refkernels.seat_names import SeatName, SeatNameError, parse, short
 from refkernels.suggestion import instead, quoted
+from refkernels.target_names import TargetName, TargetNameError, parse, short
 
 REMOTE = Path(__file__).parent / "remote"
 ENTRY_POINT_GROUP = "refkernels.frameworks"
@@ -91,7 +90,7 @@ class Framework:
 
     def __post_init__(self) -> None:
         if self.name and self.kernel is None:  # without one it gets the name of its entry point
-            SeatName(self.name)  # raises for a name that no user could type
+            TargetName(self.name)  # raises for a name that no user could type
         object.__setattr__(self, "adapter", Path(self.adapter))
         if not self.module:
             object.__setattr__(self, "module", self.name)
@@ -183,29 +182,29 @@ def get(spec: str | Spec | Framework) -> Spec:
         return spec
     if isinstance(spec, Framework):
         return Spec(spec)
-    framework, name = seat(spec)
+    framework, name = target(spec)
     machine = dict(name.settings).get("machine")
     if machine and len(name.settings) == 1 and not name.device:
-        raise UnknownFramework(f"{quoted(spec)} is a seat: write {framework} --machine {machine}")
+        raise UnknownFramework(f"{quoted(spec)} is a target: write {framework} --machine {machine}")
     if name.settings or name.device:
         raise UnknownFramework(
-            f"{quoted(spec)} is a seat: give {framework} alone, without settings or device"
+            f"{quoted(spec)} is a target: give {framework} alone, without settings or device"
         )
     return framework
 
 
-def seat(text: str) -> tuple[Spec, SeatName]:
-    """The framework that a seat's name means, and the parsed name.
+def target(text: str) -> tuple[Spec, TargetName]:
+    """The framework that a target's name means, and the parsed name.
 
     A kernel is a framework of one op (`kernels`). Raises `UnknownFramework` for text that is not a
     name, for a framework that is not in the catalog and a kernel that cannot be run; TypeError for
     an argument that is not a string.
     """
     if not isinstance(text, str):
-        raise TypeError(f"a seat's name is a string, not a {type(text).__name__}")
+        raise TypeError(f"a target's name is a string, not a {type(text).__name__}")
     try:
         name = parse(text)
-    except SeatNameError as error:
+    except TargetNameError as error:
         raise UnknownFramework(str(error)) from None
     if name.kernel is not None:
         kernel = _of_kernel(name)
@@ -223,9 +222,9 @@ def seat(text: str) -> tuple[Spec, SeatName]:
     return Spec(by_name[name.framework], name.version), name
 
 
-def _check_flags(framework: Framework, name: SeatName) -> None:
-    """Refuse a flag in a seat's own name that only other frameworks have: it would be left out, and
-    the name would be untrue. A flag that none has is refused where the session starts."""
+def _check_flags(framework: Framework, name: TargetName) -> None:
+    """Refuse a flag in a target's own name that only other frameworks have: it would be left out,
+    and the name would be untrue. A flag that none has is refused where the session starts."""
     flags = [key for key, _ in name.settings if key == key.lower() and key != "machine"]
     own = flags_of(framework.adapter) if flags else frozenset()
     for key in flags:
@@ -240,7 +239,7 @@ def _is_flag_of_another(key: str) -> bool:
     return any(key in flags_of(framework.adapter) for framework in frameworks())
 
 
-def _of_kernel(name: SeatName) -> Framework:
+def _of_kernel(name: TargetName) -> Framework:
     try:
         kernel = kernels.read(name)
     except kernels.KernelError as error:

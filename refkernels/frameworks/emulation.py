@@ -25,7 +25,7 @@ from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.creation import CreationFailed, NoFittingPython, Progress
 from refkernels.suggestion import instead
 
-SETTING = "machine"  # of a seat: torch@machine=aarch64
+SETTING = "machine"  # of a target: torch@machine=aarch64
 SLOWDOWN = 50  # of the emulator: importing torch takes 1.2 s, and 66 s emulated
 
 

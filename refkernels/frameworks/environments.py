@@ -21,8 +21,8 @@ from pathlib import Path
 from refkernels.frameworks import catalog, creation, emulation, home, places, versions
 from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.creation import CreationFailed, Progress
-from refkernels.seat_names import parse
 from refkernels.suggestion import instead, quoted
+from refkernels.target_names import parse
 
 __all__ = [
     "CreationFailed",
@@ -234,7 +234,7 @@ def _lines(spec: Spec) -> Iterator[Listed]:
 
 def _line_of(spec: Spec, version: str, environment: Path, machine: str) -> Listed:
     """The line of a managed environment."""
-    name = _seat(spec.name, machine)
+    name = _target(spec.name, machine)
     content = creation.marker(environment)
     if content is None:
         arguments = _create_arguments(f"{spec.name}=={version}", machine)
@@ -305,7 +305,7 @@ def _owner(name: str, machine: str) -> str:
     return f"{name}@{machine}" if machine else name
 
 
-def _seat(name: str, machine: str) -> str:
+def _target(name: str, machine: str) -> str:
     return f"{name}@{emulation.SETTING}={machine}" if machine else name
 
 
@@ -340,8 +340,8 @@ def _suggested_fix(spec: Spec, machine: str = "") -> str:
         if version == (spec.version or default_version)
     ]
     problem = "its creation was interrupted" if interrupted else "is not installed"
-    seat, arguments = _seat(str(spec), machine), _create_arguments(str(spec), machine)
-    fix = f"{seat} {problem}: run `refkernels env create {arguments}`"
+    target, arguments = _target(str(spec), machine), _create_arguments(str(spec), machine)
+    fix = f"{target} {problem}: run `refkernels env create {arguments}`"
     if machine:
         return fix
     return f"{fix}, or name a Python that has it with `refkernels env add {spec} PYTHON`"

@@ -27,8 +27,8 @@ from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
 from refkernels.frameworks.process import NoReply, WorkerProcess
 from refkernels.frameworks.transport import INLINE_BYTES
 from refkernels.records.words import DIRECTIONS, DTYPES
-from refkernels.seat_names import merged, parse, short
 from refkernels.suggestion import instead
+from refkernels.target_names import merged, parse, short
 
 STATUSES = (
     "ok",
@@ -70,11 +70,11 @@ class Reply:
 class Session:
     """One framework in one interpreter, started on entering or at the first run.
 
-    spec      the name of a seat (``torch==2.6.0@OMP_NUM_THREADS=1:cuda:0``), a `catalog.Spec` or a
+    spec      a target's name (``torch==2.6.0@OMP_NUM_THREADS=1:cuda:0``), a `catalog.Spec` or a
               `catalog.Framework`
     settings  a lower-case key is a framework flag of some adapter (``float32_matmul_precision``),
               applied after the import if this adapter has it; any other key is an environment
-              variable with which the interpreter starts. Settings in the seat's name take
+              variable with which the interpreter starts. Settings in the target's name take
               precedence. ``machine`` asks for an emulated one
     timeout   seconds for one run; `start_timeout` seconds for starting and importing; both are
               longer where the machine is emulated
@@ -88,7 +88,7 @@ class Session:
 
     Threads may share a session: their runs take turns.
 
-    Raises only `UnknownFramework`, for a name that is not a seat of the catalog.
+    Raises only `UnknownFramework`, for a name that is not a target of the catalog.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Session:
         place: str | None = None,
     ) -> None:
         if isinstance(spec, str):
-            self.spec, self.name = catalog.seat(spec)
+            self.spec, self.name = catalog.target(spec)
         else:
             self.spec = catalog.get(spec)
             self.name = parse(str(self.spec))
@@ -182,7 +182,7 @@ class Session:
         leaves: Collection[str] | None = None,
     ) -> Reply:
         """Run `op` "forward" or, through the framework's autograd, "backward", on `device` (by
-        default the seat's own, or the CPU).
+        default the target's own, or the CPU).
 
         Inputs are named as in the op table (for backward with the cotangent); inputs that are None
         are left out.  They are never modified.  Linear's weight is (out, in) everywhere.

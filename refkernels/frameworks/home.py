@@ -10,7 +10,7 @@ from pathlib import Path
 
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.records.files import write_whole
-from refkernels.seat_names import parse
+from refkernels.target_names import parse
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A user's kernel as a seat: a function in a file, and the op that it computes.
+"""A user's kernel as a target: a function in a file, and the op that it computes.
 
     ./my_kernels.py:layernorm                   the op is read from the function's name
     ./my_kernels.py:fast_ln@op=layernorm        or is given
@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 from refkernels.frameworks import kernel_abi
 from refkernels.frameworks.kernel_abi import KernelError
 from refkernels.frameworks.synonyms import MEANINGS
-from refkernels.seat_names import SeatName
 from refkernels.suggestion import instead, quoted
+from refkernels.target_names import TargetName
 
 if TYPE_CHECKING:
     from refkernels.op import Op
@@ -43,7 +43,7 @@ _BACKWARD = {"backward", "bwd", "grad"}
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """A kernel as a seat's name describes it: `literals` is for its adapter, `python` is its
+    """A kernel as a target's name describes it: `literals` is for its adapter, `python` is its
     interpreter ("" for this one)."""
 
     op: str
@@ -51,9 +51,9 @@ class KernelFacts:
     literals: dict[str, Any]
 
 
-def read(name: SeatName) -> KernelFacts:
-    """The kernel that a seat's name means. Raises KernelError for a missing file, a name without an
-    op, and settings that do not fit the kernel."""
+def read(name: TargetName) -> KernelFacts:
+    """The kernel that a target's name means. Raises KernelError for a missing file, a name without
+    an op, and settings that do not fit the kernel."""
     assert name.kernel is not None
     path, function = Path(name.kernel.file).expanduser(), name.kernel.function
     settings = dict(name.settings)

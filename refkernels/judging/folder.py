@@ -23,7 +23,7 @@ from refkernels.judging.judgement import VERDICTS
 from refkernels.records.journal import Journal, Json, Words
 from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
-from refkernels.seat_names import KernelPath, SeatName, with_setting
+from refkernels.target_names import KernelPath, TargetName, with_setting
 
 RECORDS = "judgements.jsonl"
 NOT_JUDGED = "not_judged"
@@ -87,36 +87,34 @@ def judge_all(
         )
     kept = {"folder": str(folder), **json.loads(json.dumps(settings))}
     journal = JudgementJournal(out, kept, resume)
-    listed = _seats(accepted, settings.get("op"), settings.get("python"))
-    seats = sorted(listed, key=lambda seat: seat.op)
+    entries = _entries(accepted, settings.get("op"), settings.get("python"))
     finished = journal.records() if journal.complete else []
-    names = [record["kernel"] for record in refused] + [seat.name for seat in seats]
+    names = [record["kernel"] for record in refused] + [entry.name for entry in entries]
     previous = {record.get("kernel"): record for record in finished} or dict(journal.done)
-    unchanged = {
-        seat.name for seat in seats if previous.get(seat.name, {}).get("file") == seat.digest
-    }
-    if [record.get("kernel") for record in finished] == names and len(unchanged) == len(seats):
+    same = [one for one in entries if previous.get(one.name, {}).get("file") == one.digest]
+    unchanged = {one.name for one in same}
+    if [record.get("kernel") for record in finished] == names and len(unchanged) == len(entries):
         return finished
     for name in unchanged - journal.done.keys():
         journal.add(name, previous[name])
     given = {k: v for k, v in settings.items() if k not in ("op", "python")}
     given["seed"] = secrets.randbits(48) if settings.get("seed") is None else settings["seed"]
     shared: dict[str, Examinations] = {}
-    for number, seat in enumerate(seats):
-        progress(number, len(seats), seat.name)
-        if seat.name in unchanged:
+    for number, entry in enumerate(entries):
+        progress(number, len(entries), entry.name)
+        if entry.name in unchanged:
             continue
-        if seat.op not in shared:
-            shared = {seat.op: Examinations()}  # drops the truths of the previous op
-        result = _judged(seat.name, seat.op, examinations=shared[seat.op], **given)
-        journal.add(seat.name, {**result, "file": seat.digest})
-    progress(len(seats), len(seats), "")
-    records = [*refused, *(journal.done[seat.name] for seat in seats)]
+        if entry.op not in shared:
+            shared = {entry.op: Examinations()}  # drops the truths of the previous op
+        result = _judged(entry.name, entry.op, examinations=shared[entry.op], **given)
+        journal.add(entry.name, {**result, "file": entry.digest})
+    progress(len(entries), len(entries), "")
+    records = [*refused, *(journal.done[entry.name] for entry in entries)]
     journal.write(records)
     return records
 
 
-class _Seat(NamedTuple):
+class _Entry(NamedTuple):
     """A kernel's name with its settings, its op, and its file's digest."""
 
     name: str
@@ -124,26 +122,27 @@ class _Seat(NamedTuple):
     digest: str
 
 
-def _seats(accepted: Sequence[tuple[Path, str]], op: str | None, python: str | None) -> list[_Seat]:
-    seats = []
+def _entries(accepted: Sequence[tuple[Path, str]], op: Any, python: Any) -> list[_Entry]:
+    """By op, whose truths are then drawn once."""
+    entries = []
     for path, function in accepted:
-        name = SeatName(kernel=KernelPath(str(path), function))
+        name = TargetName(kernel=KernelPath(str(path), function))
         if op != kernels.op_named_by(function):
             name = with_setting(name, "op", op)
         name = with_setting(name, "python", python)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        seats.append(_Seat(str(name), op or str(kernels.op_named_by(function)), digest))
-    return seats
+        entries.append(_Entry(str(name), op or str(kernels.op_named_by(function)), digest))
+    return sorted(entries, key=lambda entry: entry.op)
 
 
-def _judged(seat: str, op: str, **settings: Any) -> Json:
+def _judged(entry: str, op: str, **settings: Any) -> Json:
     try:
-        return judge(seat, **{"times": True, **settings}).to_dict()
+        return judge(entry, **{"times": True, **settings}).to_dict()
     except (ValueError, catalog.FrameworkError) as error:
-        return refusal(seat, op, showable(f"{str(error).rstrip('.')}."))
+        return refusal(entry, op, showable(f"{str(error).rstrip('.')}."))
     except Exception as error:  # one kernel that breaks the judge does not stop the folder
         reason = f"The judge failed on it ({type(error).__name__}: {error})."
-        return refusal(seat, op, showable(reason))
+        return refusal(entry, op, showable(reason))
 
 
 def refusal(kernel: str, op: str | None, reason: str) -> Json:

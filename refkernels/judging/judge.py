@@ -35,8 +35,8 @@ from refkernels.judging.verdicts import cause_of, verdict_of
 from refkernels.op import Direction, Op
 from refkernels.records.words import DTYPES
 from refkernels.registry import get
-from refkernels.seat_names import SeatName, SeatNameError, parse, with_setting
 from refkernels.suggestion import instead, quoted
+from refkernels.target_names import TargetName, TargetNameError, parse, with_setting
 
 
 class Level(NamedTuple):
@@ -87,7 +87,7 @@ def judge(
     dtype, level = as_text(dtype, "dtype"), as_text(level, "level")
     if level not in LEVELS:
         raise ValueError(f"There is no level {quoted(level)}: {instead(level, LEVELS)}.")
-    spec, seat, settings = _seat(kernel, op)
+    spec, target, settings = _target(kernel, op)
     assert spec.framework.kernel is not None
     record = op if isinstance(op, Op) else get(str(spec.framework.kernel["op"]))
     direction: Direction = spec.framework.kernel["direction"]
@@ -103,7 +103,7 @@ def judge(
     _check_domain(asked(domain).drawer)
     with (
         JudgedKernel(
-            spec.framework, environments.find(spec), seat.device or device, environment=settings
+            spec.framework, environments.find(spec), target.device or device, environment=settings
         ) as running,
         contextlib.ExitStack() as stack,
         warnings.catch_warnings(record=True) as told,
@@ -151,29 +151,29 @@ def judge(
     return replace(result, seconds=round(time.monotonic() - start, 2))
 
 
-def _seat(kernel: str, op: str | Op | None) -> tuple[Any, SeatName, dict[str, str]]:
-    """The kernel's catalogue entry, its seat and the environment of its process."""
+def _target(kernel: str, op: str | Op | None) -> tuple[Any, TargetName, dict[str, str]]:
+    """The kernel's catalogue entry, its target and the environment of its process."""
     try:
         name = parse(kernel)
-    except SeatNameError as error:
+    except TargetNameError as error:
         raise catalog.FrameworkError(str(error)) from None
     if op is not None and name.kernel is not None:
         name = with_setting(name, "op", get(op).name)
-    spec, seat = catalog.seat(str(name))
+    spec, target = catalog.target(str(name))
     if spec.framework.kernel is None:
         raise catalog.FrameworkError(f"{kernel} is not a kernel: write FILE.py:FUNCTION")
-    if emulation.SETTING in dict(seat.settings):
+    if emulation.SETTING in dict(target.settings):
         raise catalog.FrameworkError(
             f"{kernel}: judge asks a kernel thousands of times, on this machine only: leave "
             "machine= out, or measure it there"
         )
-    settings = {key: value for key, value in seat.settings if key not in kernels.SETTINGS}
+    settings = {key: value for key, value in target.settings if key not in kernels.SETTINGS}
     if flags := [key for key in settings if is_flag(key)]:
         raise catalog.FrameworkError(
             f"{kernel}: {flags[0]} is a flag of a framework's adapter, which a judged kernel runs "
             "without: leave it out, or set an environment variable, whose name is in upper case"
         )
-    return spec, seat, settings
+    return spec, target, settings
 
 
 def _other_inputs(op: Op, dtype: str) -> dict[str, tuple[str, ...]]:
@@ -188,8 +188,8 @@ def _answers(kernel: str, stack: contextlib.ExitStack) -> Callable[[Challenge], 
 
     @functools.cache
     def running() -> JudgedKernel:
-        spec, seat = catalog.seat(kernel)
-        started = JudgedKernel(spec.framework, environments.find(spec), seat.device or "cpu")
+        spec, target = catalog.target(kernel)
+        started = JudgedKernel(spec.framework, environments.find(spec), target.device or "cpu")
         return stack.enter_context(started)
 
     return lambda challenge: running().answer(challenge).outputs

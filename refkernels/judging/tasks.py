@@ -27,7 +27,7 @@ from refkernels.op import Op
 from refkernels.programs.program import ProgramError, TorchProgram
 from refkernels.programs.program_op import op_of
 from refkernels.programs.sources import of_file
-from refkernels.seat_names import KernelPath, SeatName
+from refkernels.target_names import KernelPath, TargetName
 
 MOST = 1 << 12
 WRAPPER = '''\
@@ -71,8 +71,8 @@ def judge_candidate(task: Path, kernel: str, **settings: Any) -> dict[str, Any]:
         return {**refused, "why": str(error), "task": asked}
     asked |= {"sizes": dict(program.sizes), "larger": [dict(s.sizes) for s in program.larger]}
     with tempfile.TemporaryDirectory() as name:
-        seat = partial(_seat, Path(name), task, program, op.name)
-        definition = seat(task, "Model")
+        target = partial(_target, Path(name), task, program, op.name)
+        definition = target(task, "Model")
         once = {"level": "quick", "times": False, "mutants": False}
         model = judge(definition, op, **{**settings, **once})
         if any(reason.kind != "wrong_special" for reason in model.reasons):
@@ -80,18 +80,18 @@ def judge_candidate(task: Path, kernel: str, **settings: Any) -> dict[str, Any]:
             reasons = model.to_dict()["reasons"]
             return {**refused, "op": op.name, "why": why, "reasons": reasons, "task": asked}
         other = None if model.right else definition
-        judgement = judge(seat(candidate, cls), op, definition=other, **settings)
+        judgement = judge(target(candidate, cls), op, definition=other, **settings)
     if judgement.right and judgement.dtype == program.dtype:
         device = settings.get("device") or "cpu"
         judgement = own_sizes.asked(judgement, program, task, (candidate, cls), device)
     return {**judgement.to_dict(), "kernel": kernel, "task": asked}
 
 
-def _seat(folder: Path, task: Path, program: TorchProgram, op: str, file: Path, cls: str) -> str:
-    """Write a kernel that calls a class of a file; return its seat."""
+def _target(folder: Path, task: Path, program: TorchProgram, op: str, file: Path, cls: str) -> str:
+    """Write a kernel that calls a class of a file; return its target."""
     smaller, wrapper = folder / "smaller_task.py", folder / f"{cls}_{op}.py"
     smaller.write_text(program.text, encoding="utf-8")
     named = {"sizes": str(smaller), "file": str(file.absolute()), "cls": cls, "op": op}
     named |= {"home": str(task.absolute().parent), "script": str(own_sizes.SCRIPT)}
     wrapper.write_text(WRAPPER.format(**named), encoding="utf-8")
-    return str(SeatName(kernel=KernelPath(str(wrapper), op), settings=(("python", "torch"),)))
+    return str(TargetName(kernel=KernelPath(str(wrapper), op), settings=(("python", "torch"),)))

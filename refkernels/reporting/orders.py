@@ -8,7 +8,7 @@ from typing import Any
 from refkernels.reporting.figures.drawing import Drawn
 from refkernels.reporting.figures.trees import draw_tree, tree_lines
 from refkernels.reporting.words.numerals import count, figure
-from refkernels.seat_names import framework_of
+from refkernels.target_names import framework_of
 
 Record = Mapping[str, Any]
 

@@ -53,7 +53,7 @@ class Baselines:
     ) -> None:
         """Assert that a kernel is not farther from the truth than a baseline on the same inputs.
 
-        than    the name of a seat: torch, torch==2.6.0, torch@OMP_NUM_THREADS=1, paddle:gpu:0,
+        than    the name of a target: torch, torch==2.6.0, torch@OMP_NUM_THREADS=1, paddle:gpu:0,
                 FILE.py:FUNCTION
         factor  the RMS error of each output is at most factor times the baseline's, or one
                 rounding's if that is larger. The default allows the loss of one bit

@@ -1,6 +1,6 @@
 """Records of what tests asserted, as `refkernels measure` writes them: `--refkernels-report DIR`.
 
-A test function, FILE.py:FUNCTION, is the seat, and each of its parameter sets is a case, in the
+A test function, FILE.py:FUNCTION, is the target, and each of its parameter sets is a case, in the
 order of its assertions. Failing outputs are recorded as well, with how wrong they are.
 """
 
@@ -17,7 +17,7 @@ from refkernels.op import Arrays, Direction, Op
 from refkernels.records import codec
 from refkernels.records.files import write_whole
 from refkernels.records.words import SCHEMA
-from refkernels.seat_names import KernelPath, SeatName
+from refkernels.target_names import KernelPath, TargetName
 from refkernels.truth import Truth
 
 _ALONE = "python.py:python"  # outside a test
@@ -43,8 +43,8 @@ class Recording:
         """Keep the outputs of one assertion."""
         if not self.on:
             return
-        seat, parameters = _test()
-        number = self._asserted[seat, parameters] = self._asserted.get((seat, parameters), 0) + 1
+        test = target, parameters = _test()
+        number = self._asserted[test] = self._asserted.get(test, 0) + 1
         case = {
             "name": f"{op.name}/{parameters or 'test'}" + (f" #{number}" if number > 1 else ""),
             "regime": "test",
@@ -61,7 +61,7 @@ class Recording:
                 "kind": "measurement",
                 "op": op.name,
                 "direction": direction,
-                "framework": seat,
+                "framework": target,
                 "version": None,
                 "device": "cpu",
                 "dtype": first,
@@ -90,10 +90,10 @@ def write(directory: Path, lines: Iterable[str]) -> Path:
 
 
 def _test() -> tuple[str, str]:
-    """The seat and the parameters of the running test: tests/test_mine.py::test_ln[x] (call)."""
+    """The target and the parameters of the running test: tests/test_mine.py::test_ln[x] (call)."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rsplit(" ", 1)[0]
     name, _, parameters = test.partition("[")
     file, *functions = name.split("::")
     if not functions:
         return _ALONE, ""
-    return str(SeatName(kernel=KernelPath(file, functions[-1]))), parameters.rstrip("]")
+    return str(TargetName(kernel=KernelPath(file, functions[-1]))), parameters.rstrip("]")

@@ -39,11 +39,11 @@ def test_a_wrong_version_is_refused_with_the_right_form(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["torch@A=1", "torch:cuda:0"])
-def test_where_a_framework_is_named_alone_a_seat_is_refused(name: str) -> None:
+def test_where_a_framework_is_named_alone_a_target_is_refused(name: str) -> None:
     with pytest.raises(catalog.UnknownFramework, match="give torch alone"):
         catalog.get(name)
-    spec, seat = catalog.seat(name)
-    assert (spec.name, str(seat)) == ("torch", name)
+    spec, target = catalog.target(name)
+    assert (spec.name, str(target)) == ("torch", name)
 
 
 def test_a_framework_name_that_cannot_be_typed_is_refused() -> None:

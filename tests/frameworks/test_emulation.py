@@ -17,9 +17,9 @@ from refkernels.frameworks.creation import CreationFailed
 from refkernels.frameworks.gateway import Session
 from refkernels.judging.judge import judge
 from refkernels.records.schema import complaint
-from refkernels.runs.measurement.seats import close_all, open_sessions, take_seats
+from refkernels.runs.measurement.targets import close_all, opened, targets_of
 
-SEAT = "elsewhere@machine=aarch64"
+TARGET = "elsewhere@machine=aarch64"
 ELSEWHERE = Framework(
     "elsewhere", REMOTE / "numpy_adapter.py", version="2.0", machines={"aarch64": "1.0"}
 )
@@ -109,7 +109,7 @@ def test_it_is_created_found_listed_and_removed(tools: Path) -> None:
     assert environments.create("elsewhere==1.0", machine="aarch64").python == made.python
     with pytest.raises(environments.NotInstalled):  # for this machine it is not there
         environments.find("elsewhere")
-    (line,) = [own for own in environments.listing() if own.name == SEAT]
+    (line,) = [own for own in environments.listing() if own.name == TARGET]
     assert (line.state, line.version, line.path) == ("ready", "1.0", made.python)
     assert environments.managed("elsewhere") == []
     words = ["env", "remove", "elsewhere", "--machine", "aarch64", "--yes"]
@@ -119,12 +119,12 @@ def test_it_is_created_found_listed_and_removed(tools: Path) -> None:
 
 def test_its_records_say_that_it_is_emulated_and_by_what(tools: Path) -> None:
     environments.create("elsewhere", machine="aarch64")
-    sessions = open_sessions([SEAT, "numpy"], {}, 10.0)
+    sessions = opened([TARGET, "numpy"], {}, 10.0)
     try:
-        (seat, native), (environment, other) = take_seats(sessions, {SEAT: [], "numpy": []})
+        (target, native), (environment, other) = targets_of(sessions, {TARGET: [], "numpy": []})
     finally:
         close_all(sessions.values())
-    assert (seat.emulated, native.emulated) == (True, False)
+    assert (target.emulated, native.emulated) == (True, False)
     assert environment["emulator"] == "qemu-aarch64 7.2.22"
     assert environment["cpu"] == f"emulated by qemu-aarch64 7.2.22 on {other['cpu']}"
     assert environment["settings"] == {"machine": "aarch64"}
@@ -136,7 +136,7 @@ def test_an_emulated_session_is_given_more_time(tools: Path, tmp_path: Path) -> 
     environments.create("elsewhere", machine="aarch64")
     (tmp_path / "late.py").write_text("import time\ndef sin(x):\n    time.sleep(60)\n")
     x = np.ones(3, np.float32)
-    with Session(SEAT, timeout=20.0) as session:
+    with Session(TARGET, timeout=20.0) as session:
         assert session._seconds(None) == 1000.0
         assert session.run("sin", "forward", {"x": x}).ok
     with Session(f"{tmp_path}/late.py:sin@python=elsewhere,machine=aarch64") as session:
@@ -172,7 +172,7 @@ def test_what_it_needs_is_a_sentence(
 def test_an_emulator_that_is_gone_is_told(tools: Path) -> None:
     environments.create("elsewhere", machine="aarch64")
     (tools / "qemu-aarch64").unlink()
-    with Session(SEAT) as session:
+    with Session(TARGET) as session:
         reason = str(session.reason)
     assert f"{tools}/qemu-aarch64 is not there: install it (Debian: apt install qemu" in reason
 
@@ -206,7 +206,7 @@ def test_this_machine_is_not_emulated_and_an_unknown_one_is_refused() -> None:
     assert done.exit_code == 2
 
 
-def test_an_unknown_machine_of_a_seat_is_refused_before_anything_is_measured(
+def test_an_unknown_machine_of_a_target_is_refused_before_anything_is_measured(
     tmp_path: Path,
 ) -> None:
     words = ["measure", "--framework", "numpy@machine=pdp11", "--op", "exp"]
@@ -216,8 +216,8 @@ def test_an_unknown_machine_of_a_seat_is_refused_before_anything_is_measured(
 
 
 def test_the_name_in_the_list_says_which_option_removes_it() -> None:
-    # The name alone, as other seats are told, would delete the environment of this machine.
-    done = CliRunner().invoke(app, ["env", "remove", "--yes", SEAT.replace("elsewhere", "torch")])
+    # The name alone, as other targets are told, would delete the environment of this machine.
+    done = CliRunner().invoke(app, ["env", "remove", "--yes", TARGET.replace("elsewhere", "torch")])
     assert done.exit_code == 2
     assert done.output.rstrip().endswith("write torch --machine aarch64.")
 

@@ -1,4 +1,4 @@
-"""A user's kernel is a seat: it is found, called and judged like a framework's op."""
+"""A user's kernel is a target: it is found, called and judged like a framework's op."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ from refkernels.frameworks.gateway import Session
 from refkernels.frameworks.remote import worker
 from refkernels.records.journal import JournalError
 from refkernels.runs import measurement
-from refkernels.seat_names import KernelPath
+from refkernels.target_names import KernelPath
 
 CASE = registry.get("var").cases()[0].name
 X = np.random.default_rng(0).standard_normal((3, 7)).astype(np.float32)
@@ -86,14 +86,14 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_op_is_the_longest_op_name_in_the_function_s_name(
     mine: Path, function: str, op: str, direction: str
 ) -> None:
-    spec, name = catalog.seat(f"{mine}:{function}")
+    spec, name = catalog.target(f"{mine}:{function}")
     assert spec.framework.kernel is not None
     assert (spec.framework.kernel["op"], spec.framework.kernel["direction"]) == (op, direction)
-    assert catalog.seat(str(name))[1] == name
+    assert catalog.target(str(name))[1] == name
 
 
 @pytest.mark.parametrize(
-    ("seat", "reason"),
+    ("target", "reason"),
     [
         ("{folder}/none.py:f", "cannot be read"),
         ("{folder}/mine.py:layrnorm@op=layernorm", "did you mean 'layernorm'"),
@@ -105,11 +105,11 @@ def test_the_op_is_the_longest_op_name_in_the_function_s_name(
         ("{folder}/broken.py:layernorm", "is not a Python file"),
     ],
 )
-def test_anything_but_a_kernel_is_refused_in_a_sentence(mine: Path, seat: str, reason: str) -> None:
+def test_anything_but_a_kernel_is_refused(mine: Path, target: str, reason: str) -> None:
     (mine.parent / "lib.so").write_bytes(b"")
     (mine.parent / "broken.py").write_text("def layernorm(:")
     with pytest.raises(catalog.UnknownFramework, match=reason) as refused:
-        catalog.seat(seat.format(folder=mine.parent))
+        catalog.target(target.format(folder=mine.parent))
     assert "\n" not in str(refused.value)
 
 
@@ -194,19 +194,19 @@ def test_more_outputs_than_the_op_has_are_an_error_and_bfloat16_is_ml_dtypes(min
 
 
 def test_a_run_measures_it_and_is_not_resumed_with_another_file(mine: Path, tmp_path: Path) -> None:
-    seat = f"{mine}:var"
+    target = f"{mine}:var"
     plan = measurement.select(["var"], ["float32"], [CASE])
-    outcome = measurement.measure(plan, tmp_path / "run", frameworks=[seat])
+    outcome = measurement.measure(plan, tmp_path / "run", frameworks=[target])
     answered = [r for r in outcome.records if r["kind"] == "measurement" and r["status"] == "ok"]
     assert answered
-    assert {(r["framework"], r["output"]) for r in answered} == {(seat, "y")}
+    assert {(r["framework"], r["output"]) for r in answered} == {(target, "y")}
     assert all(record["version"].startswith("sha256:") for record in answered)
-    again = measurement.measure(plan, tmp_path / "run", frameworks=[seat], resume=True)
+    again = measurement.measure(plan, tmp_path / "run", frameworks=[target], resume=True)
     assert again.records == outcome.records
     mine.write_text(MINE.replace("x.var(-1)", "x.var(-1, ddof=1)"))
     try:
         with pytest.raises(JournalError, match="another"):
-            measurement.measure(plan, tmp_path / "run", frameworks=[seat], resume=True)
+            measurement.measure(plan, tmp_path / "run", frameworks=[target], resume=True)
     finally:
         mine.write_text(MINE)
 
@@ -395,10 +395,10 @@ def test_an_answer_that_is_none_is_an_error_with_a_reason(
     tmp_path: Path, function: str, reason: str
 ) -> None:
     (tmp_path / "mine.py").write_text(RETURNING)
-    seat = f"{tmp_path}/mine.py:{function}"
-    with Session(seat) as session:
+    target = f"{tmp_path}/mine.py:{function}"
+    with Session(target) as session:
         first = session.run("sin", "forward", {"x": X})
-        assert (first.status, first.reason) == ("error", f"{seat}: {reason}")
+        assert (first.status, first.reason) == ("error", f"{target}: {reason}")
         assert session.sweep("sin", "float32", 0, 64).status == "error"
         assert session.starts == 1  # the interpreter has survived
 
@@ -430,7 +430,7 @@ def test_an_abi_that_no_case_fits_is_refused_before_anything_runs(
     (tmp_path / "libmine.so").write_bytes(b"")
     kernel = str(KernelPath(f"{tmp_path}/libmine.so", "my_gelu"))
     with pytest.raises(catalog.UnknownFramework, match=reason):
-        catalog.seat(f"{kernel}@abi={abi.replace(',', '%2C')}")
+        catalog.target(f"{kernel}@abi={abi.replace(',', '%2C')}")
 
 
 @pytest.mark.parametrize(
@@ -444,7 +444,7 @@ def test_an_abi_that_no_case_fits_is_refused_before_anything_runs(
 )
 def test_an_abi_of_the_op_s_own_names_is_taken(tmp_path: Path, abi: str, function: str) -> None:
     (tmp_path / "libmine.so").write_bytes(b"")
-    spec, _ = catalog.seat(f"{tmp_path}/libmine.so:{function}@abi={abi.replace(',', '%2C')}")
+    spec, _ = catalog.target(f"{tmp_path}/libmine.so:{function}@abi={abi.replace(',', '%2C')}")
     assert spec.framework.kernel is not None
 
 
@@ -457,13 +457,13 @@ def test_a_class_and_an_async_function_are_refused(tmp_path: Path) -> None:
         ("mine.py:sin_", "has no function 'sin_': there is none"),
     ]:
         with pytest.raises(catalog.UnknownFramework, match=reason):
-            catalog.seat(f"{tmp_path}/{name}@op=sin")
+            catalog.target(f"{tmp_path}/{name}@op=sin")
 
 
 def test_a_syntax_error_has_its_line_and_another_interpreter_reads_its_own(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("\ndef sin(x)\n    return x\n")
     with pytest.raises(catalog.UnknownFramework, match=r"not a Python file \(line 2: expected ':'"):
-        catalog.seat(f"{tmp_path}/mine.py:sin")
+        catalog.target(f"{tmp_path}/mine.py:sin")
     with Session(f"{tmp_path}/mine.py:sin@python={sys.executable}") as session:
         version = sys.version.split()[0]
         assert f"Python {version} does not read line 2 of the file" in str(session.reason)
@@ -513,11 +513,11 @@ def test_a_kernel_that_answers_nothing_says_why_and_ends_with_status_1(tmp_path:
     assert done.returncode == 1
 
 
-def test_a_flag_that_only_other_frameworks_have_is_refused_in_a_seat_s_name(mine: Path) -> None:
-    for seat in ("numpy@num_threads=1", f"{mine}:layernorm@num_threads=1"):
+def test_a_flag_that_only_other_frameworks_have_is_refused_in_a_target_s_name(mine: Path) -> None:
+    for target in ("numpy@num_threads=1", f"{mine}:layernorm@num_threads=1"):
         with pytest.raises(catalog.UnknownFramework, match="has no flag num_threads"):
-            catalog.seat(seat)
-    catalog.seat("torch@num_threads=1,OMP_NUM_THREADS=1,machine=aarch64")
+            catalog.target(target)
+    catalog.target("torch@num_threads=1,OMP_NUM_THREADS=1,machine=aarch64")
 
 
 def test_an_array_of_another_library_is_named() -> None:

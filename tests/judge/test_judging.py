@@ -375,7 +375,7 @@ def test_a_kernel_whose_threads_die_in_a_fork_answers_without_one(
 ) -> None:
     monkeypatch.setattr(cells, "COMPILING", 1.0)
     (tmp_path / "forked.py").write_text(FORKED, encoding="utf-8")
-    spec, _ = catalog.seat(f"{tmp_path}/forked.py:gelu")
+    spec, _ = catalog.target(f"{tmp_path}/forked.py:gelu")
     with JudgedKernel(spec.framework, environments.find(spec), "cpu", 1.0) as running:
         (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
             np.random.default_rng(0), 1
@@ -510,7 +510,7 @@ def odd(tmp_path: Path) -> Path:
 def test_every_reply_of_a_process_can_be_stored_in_a_file(
     odd: Path, function: str, status: str, reason: str
 ) -> None:
-    spec, _ = catalog.seat(f"{odd}:{function}")
+    spec, _ = catalog.target(f"{odd}:{function}")
     (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
         np.random.default_rng(0), 1
     )

@@ -74,7 +74,7 @@ def test_cases_of_one_output_are_one_change_with_the_most_ordinary_shown():
     assert change.shown.case.endswith("#2")
 
 
-def test_another_version_of_a_seat_is_the_same_seat():
+def test_another_version_of_a_target_is_the_same_target():
     comparison = changed([fine()], [{**fine(), "version": "3.0"}])
     assert comparison.changes == []
     assert comparison.versions == [("torch", "2.13.0", "3.0")]

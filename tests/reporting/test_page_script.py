@@ -65,13 +65,13 @@ def test_a_link_to_a_row_opens_its_table_and_ends_at_the_row(tmp_path):
     assert cells == 4  # a cell for each head, and one for its link
 
 
-def test_the_script_reads_seat_op_format_and_verdict_from_the_ids(tmp_path):
-    """For seats and ops whose names an id holds, and for those that it does not."""
-    seats = ("cpu", {}), ("cuda:0", {"allow_tf32": "0"}), ("cuda:0", {"allow_tf32": "1"})
+def test_the_script_reads_target_op_format_and_verdict_from_the_ids(tmp_path):
+    """For targets and ops whose names an id holds, and for those that it does not."""
+    targets = ("cpu", {}), ("cuda:0", {"allow_tf32": "0"}), ("cuda:0", {"allow_tf32": "1"})
     dtypes = "float64", "float32", "bfloat16"
     records = [
         {**bad(op, dtype=dtype, beyond=beyond), "device": device, "settings": settings}
-        for (device, settings), dtype, beyond in zip(seats, dtypes, (4096, 4096, 7), strict=True)
+        for (device, settings), dtype, beyond in zip(targets, dtypes, (4096, 4096, 7), strict=True)
         for op in ("sin", "my-op")
     ]
     report = Report.of(records, starmap=synthetic.undrawn)

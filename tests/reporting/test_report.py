@@ -26,7 +26,7 @@ from refkernels.reporting.words.numerals import all_digits, figure
 from refkernels.reporting.words.report import words_of
 from refkernels.reporting.words.vocabulary import LEVEL_WORDS, WIDE
 from refkernels.runs.sweeps import pool
-from refkernels.seat_names import parse
+from refkernels.target_names import parse
 
 FIGURES = ("max_ulp", "mean_ulp", "error_over_bound", "error_over_plain", "condition_median")
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -303,21 +303,21 @@ def test_the_summary_fits_a_screen_of_80_columns_and_24_lines(records, lang):
     lines = text.splitlines()
     assert max(cell_len(line) for line in lines) <= 80
     assert len(lines) <= 22  # two more say where to look
-    seats = Study.of(records).subjects
-    assert len(seats) >= 5
-    assert all(any(line.startswith(seat) for line in lines) for seat in seats)
+    targets = Study.of(records).subjects
+    assert len(targets) >= 5
+    assert all(any(line.startswith(target) for line in lines) for target in targets)
     assert "layernorm float64" in text
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_the_summary_of_seats_with_long_names_fits_the_screen(lang):
+def test_the_summary_of_targets_with_long_names_fits_the_screen(lang):
     """A name of two lines takes one from the symptoms."""
-    seats = [{"device": "cpu", "settings": {}}]
+    targets = [{"device": "cpu", "settings": {}}]
     for on in "01":
         settings = {"allow_tf32": on, "cudnn_allow_tf32": on, "OMP_NUM_THREADS": "2"}
-        seats.append({"device": "cuda:0", "settings": settings})
+        targets.append({"device": "cuda:0", "settings": settings})
     ops = ("sin", "cos", "tan", "exp", "log", "erf", "tanh", "sqrt")
-    text = text_of([{**bad(op), **seat} for op in ops for seat in seats], lang)
+    text = text_of([{**bad(op), **target} for op in ops for target in targets], lang)
     lines = text.splitlines()
     assert "cudnn_allow_tf32=1" in text
     assert any(line.startswith("torch:cpu") for line in lines)
@@ -397,7 +397,7 @@ def test_a_report_of_nothing_says_so(some, tmp_path):
     text_of(some)
 
 
-def test_a_seat_without_any_answer_is_named_at_the_top(tmp_path):
+def test_a_target_without_any_answer_is_named_at_the_top(tmp_path):
     """Not one that lacks an op, nor one that failed once and answered elsewhere."""
     reason = "oneflow is not installed: run `refkernels env create oneflow`"
     records = [
@@ -463,19 +463,19 @@ def test_two_versions_devices_and_settings_are_distinguished():
     more = {**record, "settings": {"MKL_CBWR": "AVX2", "OMP_NUM_THREADS": "1"}}
     assert Study.of([all_of_them, more]).subjects == ["torch", "torch@OMP_NUM_THREADS=1"]
     assert Study.of([record]).subjects == ["torch"]
-    seat = {"framework": "torch@A=1", "settings": {"A": "1"}, "device": "cuda:0"}
-    assert Study.of([record, {**record, **seat}]).subjects == ["torch:cpu", "torch@A=1:cuda:0"]
+    target = {"framework": "torch@A=1", "settings": {"A": "1"}, "device": "cuda:0"}
+    assert Study.of([record, {**record, **target}]).subjects == ["torch:cpu", "torch@A=1:cuda:0"]
 
 
 def test_every_subject_is_a_name_that_can_be_typed_back():
     record = synthetic.measurement(
         "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
     )
-    seat = {"framework": "torch==2.6.0@A=1", "version": "2.6.0", "settings": {"A": "1"}}
+    target = {"framework": "torch==2.6.0@A=1", "version": "2.6.0", "settings": {"A": "1"}}
     records = [
         record,
-        {**record, **seat},
-        {**record, **seat, "device": "cuda:0"},
+        {**record, **target},
+        {**record, **target, "device": "cuda:0"},
         {**record, "version": "2.6"},
     ]
     subjects = Study.of(records).subjects
@@ -493,12 +493,13 @@ def test_a_subject_that_no_name_can_hold_is_described_in_words():
     assert study.subjects == ["torch 2.6 TPU", "torch of today cpu"]
 
 
-def test_the_command_of_a_finding_names_the_seat():
+def test_the_command_of_a_finding_names_the_target():
     record = synthetic.measurement(
         "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
     )
-    seat = {"framework": "torch@A=1", "settings": {"A": "1", "B": "2"}, "verdict": "exceeds_bound"}
-    (finding,) = findings(Study.of([{**record, **seat, "version": "2.6.0", "device": "cuda:0"}]))
+    target = {"framework": "torch@A=1", "settings": {"A": "1", "B": "2"}, "version": "2.6.0"}
+    wrong = {**record, **target, "verdict": "exceeds_bound", "device": "cuda:0"}
+    (finding,) = findings(Study.of([wrong]))
     assert "--framework torch==2.6.0@A=1 --case" in finding.command
     assert "--device cuda:0 --set B=2 --out" in finding.command
 

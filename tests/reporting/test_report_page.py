@@ -18,7 +18,7 @@ from refkernels import reporting
 from refkernels.reporting.measure import pages
 from refkernels.reporting.measure.comparisons import Alike, agreements, alike_by_case
 from refkernels.reporting.measure.findings import findings
-from refkernels.reporting.measure.ids import finding_id, seat_id
+from refkernels.reporting.measure.ids import finding_id, target_id
 from refkernels.reporting.measure.inputs import Input, distinguishing_digits
 from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.pages import Report
@@ -181,16 +181,16 @@ def test_ids_of_hostile_names_are_plain_and_differ():
     assert len(ids) == 7
 
 
-def test_an_id_has_a_short_name_for_a_long_seat_and_one_seat_for_each_name():
-    seats = ("torch", "torch:cpu", "torch:cuda:0", "torch@tf32=0:cuda:0", "torch@tf32=1:cuda:0")
-    names = [seat_id(seat) for seat in seats]
+def test_an_id_has_a_short_name_for_a_long_target_and_one_target_for_each_name():
+    targets = ("torch", "torch:cpu", "torch:cuda:0", "torch@tf32=0:cuda:0", "torch@tf32=1:cuda:0")
+    names = [target_id(target) for target in targets]
     assert names[0] == "torch"
-    assert len(set(names)) == len(seats)
+    assert len(set(names)) == len(targets)
     assert max(map(len, names)) <= 27
     assert all(re.fullmatch(r"[\w.]+", name, re.ASCII) for name in names)
 
 
-def test_a_row_of_a_long_named_seat_takes_few_bytes_beside_what_it_says(monkeypatch):
+def test_a_row_of_a_long_named_target_takes_few_bytes_beside_what_it_says(monkeypatch):
     """A short id and the tags of ten cells: a page of two thousand rows stays below a megabyte."""
     monkeypatch.setattr(Report, "_in_full", frozenset())
     settings = [{"allow_tf32": str(on), "cudnn_allow_tf32": str(on)} for on in (0, 1)]
@@ -318,8 +318,8 @@ def test_cases_of_a_line_are_not_named_in_two():
     assert most.short(["sin/a[n=1]", "sin/a[n=2]", "sin/b[seed=0]"]) == ["a[n=1] [n=2]", "b"]
 
 
-def test_cases_are_alike_for_the_reader_whichever_seats_were_compared():
-    """`no two` of four seats and `no two` of three are one line, and so is `all`."""
+def test_cases_are_alike_for_the_reader_whichever_targets_were_compared():
+    """`no two` of four targets and `no two` of three are one line, and so is `all`."""
     pairs = {"a": ["mp", "mt", "pt"], "b": ["mp"], "c": ["mp", "mt", "pt"], "d": ["pt"]}
     names = {"m": "mindspore", "p": "paddle", "t": "torch"}
     records = [
@@ -335,7 +335,7 @@ def test_cases_are_alike_for_the_reader_whichever_seats_were_compared():
     ]
 
 
-def test_seats_of_two_devices_are_one_matrix():
+def test_targets_of_two_devices_are_one_matrix():
     def record(a, b, device):
         about = synthetic.agreement("sin", "forward", "y", "float32", "sin/a", a, b, 0.5, 1.0, 1)
         return {**about, "device": device}
@@ -348,8 +348,8 @@ def test_seats_of_two_devices_are_one_matrix():
     assert alone.title == "sin forward float32 on cuda:0"
 
 
-def test_an_agreement_names_its_seats_as_the_other_tables_do():
-    """A run calls the processor's seat `torch`; beside a GPU's it is `torch:cpu` on the page. A
+def test_an_agreement_names_its_targets_as_the_other_tables_do():
+    """A run calls the processor's target `torch`; beside a GPU's it is `torch:cpu` on the page. A
     formula is left out, also where it is measured under two settings."""
     on = [("cpu", {}, None), ("cuda:0", {"t": "0"}, None)]
     on += [("cuda:0", {"t": str(t)}, "PyTorch ops") for t in (0, 1)]

@@ -1,4 +1,4 @@
-"""Settings that change bits: each seat is compared with the seat that shares most settings."""
+"""Settings that change bits: each target is compared with the target that shares most settings."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ RECORDS = [
 ]  # fmt: skip
 
 
-def test_a_seat_is_held_to_the_one_with_the_most_of_its_settings() -> None:
+def test_a_target_is_held_to_the_one_with_the_most_of_its_settings() -> None:
     two_settings, one_setting = "torch@CBWR=AVX2,OMP=1", "torch@CBWR=AVX2"
     assert sorted(setting_effects(Study.of(RECORDS)), key=lambda effect: effect.subject) == [
         SettingEffect(one_setting, "torch", 2, 1, ("sin",)),

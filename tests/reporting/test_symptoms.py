@@ -244,7 +244,7 @@ def test_a_card_has_five_lines_and_the_rest_folded():
     assert (card.asked, card.fine) == (8, 0)
 
 
-def test_what_is_on_cards_is_explained_until_the_seat_has_its_share():
+def test_what_is_on_cards_is_explained_until_the_target_has_its_share():
     ops = [f"op{number}" for number in range(20)]
     records, explained = [bad(op) for op in ops], []
     for _ in range(20):
@@ -396,8 +396,8 @@ def test_an_answer_is_shown_in_enough_digits_to_differ_from_the_exact_one():
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize(("height", "whole"), [(24, 1), (60, 2)])
 def test_a_cause_that_does_not_fit_beside_its_symptom_has_lines_of_its_own(lang, height, whole):
-    seats = ["torch", "paddle", "oneflow"]
-    records = [bad(framework=seat, op=op) for seat in seats for op in ("layernorm", "sin")]
+    targets = ["torch", "paddle", "oneflow"]
+    records = [bad(framework=target, op=op) for target in targets for op in ("layernorm", "sin")]
     causes = [found_on(record, "float32_statistics") for record in records[::2]]
     causes += [found_on(record, "argument_reduction") for record in records[1::2]]
     console = Console(width=80, record=True, file=io.StringIO())
@@ -407,25 +407,25 @@ def test_a_cause_that_does_not_fit_beside_its_symptom_has_lines_of_its_own(lang,
     for card in cards(Study.of([*records, *causes])):
         reasons = ["".join(line.because(words, lang).split()) for line in card.first]
         assert len(reasons) == 2
-        assert sum(text.count(cause) == len(seats) for cause in reasons) >= whole
+        assert sum(text.count(cause) == len(targets) for cause in reasons) >= whole
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("height", [24, 30, 50])
 def test_the_summary_fits_one_screen_and_cuts_nothing(lang, height):
-    seats = ["torch", "paddle", "oneflow", "mindspore"]
+    targets = ["torch", "paddle", "oneflow", "mindspore"]
     ops = ["layernorm", "softmax", "log_softmax", "gelu_tanh"]
-    records = [bad(framework=seat, op=op) for seat in seats for op in ops]
+    records = [bad(framework=target, op=op) for target in targets for op in ops]
     names = ("quotient_rule", "float32_hyperparameters", "argument_reduction", "float32_constants")
     causes = [found_on(record, name) for record, name in zip(records, 4 * names, strict=True)]
-    formulas = [bad(framework=seat) | {"formula": f"{seat} ops"} for seat in seats]
+    formulas = [bad(framework=target) | {"formula": f"{target} ops"} for target in targets]
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(terminal_table([*records, *causes, *formulas], lang, height=height))
     text = console.export_text()
     assert text.count("\n") <= height - 3
     assert "…" not in text
-    for seat in seats:
-        heads = (f"{seat}:", f"{seat}：")
+    for target in targets:
+        heads = (f"{target}:", f"{target}：")
         assert sum(line.startswith(heads) for line in text.splitlines()) == 1
 
 

@@ -22,10 +22,10 @@ def test_ranks_follow_the_levels_and_leave_room_for_the_unknown() -> None:
 
 
 def test_a_list_in_chinese_sets_latin_words_and_figures_off_by_a_space() -> None:
-    seats = ["paddle 3.3.1", "torch 2.13.0", "numpy"]
-    assert listed(words_of("en"), seats) == "paddle 3.3.1, torch 2.13.0 and numpy"
+    targets = ["paddle 3.3.1", "torch 2.13.0", "numpy"]
+    assert listed(words_of("en"), targets) == "paddle 3.3.1, torch 2.13.0 and numpy"
     for names, expected in (
-        (seats, "paddle 3.3.1、torch 2.13.0 和 numpy"),
+        (targets, "paddle 3.3.1、torch 2.13.0 和 numpy"),
         (["前向", "反向"], "前向和反向"),
         (["线程数（torch）", "numpy"], "线程数（torch）和 numpy"),
         (["torch", "另外两个"], "torch 和另外两个"),

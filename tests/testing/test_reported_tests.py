@@ -95,13 +95,13 @@ def test_a_kernel_is_compared_with_its_baseline(tmp_path: Path, baselines: Basel
     (tmp_path / "mine.py").write_text(KERNELS)
     exact = np.exp(X.astype(float))
     good = (exact / exact.sum(-1, keepdims=True)).astype(np.float32)
-    seat = f"{tmp_path / 'mine.py'}:softmax"
+    target, worse = f"{tmp_path / 'mine.py'}:softmax", good * np.float32(1 + 5e-7)
     try:
-        baselines.assert_not_worse("softmax", {"x": X}, good, than=seat)
+        baselines.assert_not_worse("softmax", {"x": X}, good, than=target)
         with pytest.raises(AssertionError, match=r"times that of .*mine.py:softmax, and factor"):
-            baselines.assert_not_worse("softmax", {"x": X}, good * np.float32(1 + 5e-7), than=seat)
+            baselines.assert_not_worse("softmax", {"x": X}, worse, than=target)
         with pytest.raises(AssertionError, match="exceeds_bound"):
-            baselines.assert_not_worse("softmax", {"x": X}, good * np.float32(1.01), than=seat)
+            baselines.assert_not_worse("softmax", {"x": X}, good * np.float32(1.01), than=target)
         # Beside a baseline that is wrong in kind, anything is not worse.
         wrong = f"{tmp_path / 'mine.py'}:nan_softmax"
         baselines.assert_not_worse("softmax", {"x": X}, good * np.float32(1.01), than=wrong)

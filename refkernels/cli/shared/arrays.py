@@ -58,7 +58,7 @@ def read_outputs(texts: list[str], tensors: Tensors) -> dict[str, dict[str, Arra
 
 def _split(text: str) -> tuple[str | None, str]:
     """(NAME, FILE), or (None, FILE) without a name. The name may be KERNEL:OUTPUT, and the kernel a
-    seat: torch==1.9.0@OMP_NUM_THREADS=1:y=FILE."""
+    target: torch==1.9.0@OMP_NUM_THREADS=1:y=FILE."""
     parts = _NAMED.fullmatch(text)
     return (parts[1], parts[2]) if parts else (None, text)
 

@@ -62,7 +62,7 @@ def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
     from refkernels.cli.shared import arrays
     from refkernels.frameworks import catalog
 
-    torches = [name for name in frameworks if catalog.seat(name)[0].name == "torch"]
+    torches = [name for name in frameworks if catalog.target(name)[0].name == "torch"]
     return arrays.tensors_of_torch([*torches, "torch"][0], timeout)
 
 

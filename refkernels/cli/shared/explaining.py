@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from refkernels.seat_names import framework_of
+from refkernels.target_names import framework_of
 
 if TYPE_CHECKING:
     from refkernels.op import Direction, Op
@@ -17,24 +17,23 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 _AHEAD = 8  # explanations that are started before the first one is awaited
 _Question = tuple[str, str, str, "Direction"]  # an op, a case, a format, a direction
-_OTHERS = 2  # other cases of the same seat, op and format that have to agree
+_OTHERS = 2  # other cases of the same target, op and format that have to agree
 
 
 def explain_symptoms(
     records: list[Record],
-    seats: Sequence[Any],
+    targets: Sequence[Any],
     call: Callable[..., Callable[[], Record]] = partial,
     tell: Callable[[str], None] = lambda _: None,
     every: bool = False,
 ) -> Iterator[Record]:
-    """An explanation record for each symptom on a card: its seat runs the example again, and the
+    """An explanation record for each symptom on a card: its target runs the example again, and the
     answer is explained. Symptoms with one cause are then joined, others move up onto the cards, and
     these are explained next. With `every`, those that no card shows unfolded follow.
 
-    `seats`: those of the run (`runs.measurement.seats.Seat`); `call(function, *arguments)` starts
-    an explanation, perhaps in another process, and returns a function that waits for it; `tell` is
-    called with a line that names the example whose explanation is awaited.
-    """
+    `targets`: those of the run (`runs.measurement.targets.Target`); `call(function, *arguments)`
+    starts an explanation, perhaps in another process, and returns a function that waits for it;
+    `tell` is called with a line that names the example whose explanation is awaited."""
     from refkernels.reporting.measure.study import Study
 
     known_records = list(records)
@@ -43,7 +42,7 @@ def explain_symptoms(
         ahead = iter(chosen)
         for number in range(1, len(chosen) + 1):
             started += [
-                (example_ahead, _start(example_ahead, _others(example_ahead, study), seats, call))
+                (example_ahead, _start(example_ahead, _others(example_ahead, study), targets, call))
                 for example_ahead in islice(ahead, _AHEAD - len(started))
             ]
             example, result = started.popleft()
@@ -88,27 +87,27 @@ def _others(example: Any, study: Any) -> list[Any]:
 
 
 def _start(
-    example: Any, others: list[Any], seats: Sequence[Any], call: Callable[..., Callable[[], Record]]
+    example: Any, others: list[Any], targets: Sequence[Any], call: Callable[..., Any]
 ) -> Callable[[], Record]:
-    """Ask the example's seat again, and start the explanation of its answers."""
+    """Ask the example's target again, and start the explanation of its answers."""
     place = (example.record["framework"], example.device)
     try:
-        seat = next(seat for seat in seats if (seat.framework, seat.device) == place)
+        target = next(target for target in targets if (target.framework, target.device) == place)
         answers: list[tuple[_Question, Record]] = []
         for m in (example, *others):
             question = (m.op, m.case, m.dtype, m.direction)
             op, inputs, params = _question(*question)
-            reply = seat.run(op.name, m.direction, inputs, params, op.differentiated)
+            reply = target.run(op.name, m.direction, inputs, params, op.differentiated)
             if reply.ok:
                 answers.append((question, reply.outputs))
             elif m is example:
                 return partial(dict, status=reply.status, reason=reply.reason)
-        environment = {**seat.session.info["environment"], "device": seat.device}
-        environment["settings"] = seat.settings
-        source = seat.session.spec.framework.source()
+        environment = {**target.session.info["environment"], "device": target.device}
+        environment["settings"] = target.settings
+        source = target.session.spec.framework.source()
     except Exception as fault:  # no fault of any kind may lose the measured run
         return partial(_failed, fault)
-    name = framework_of(seat.framework)
+    name = framework_of(target.framework)
     return call(_explained, answers, example.subject, name, source, environment)
 
 

@@ -1,4 +1,4 @@
-"""Turns `--kernel`, `--op`, `--abi` and `--python` into names of seats, as a user can type them."""
+"""Turns `--kernel`, `--op`, `--abi` and `--python` into targets' names, as a user can type them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from refkernels.cli.shared.endings import refuse
 
 if TYPE_CHECKING:
-    from refkernels.seat_names import SeatName
+    from refkernels.target_names import TargetName
 
 Kernels = Annotated[
     list[str] | None,
@@ -31,14 +31,14 @@ Interpreter = Annotated[
 ]
 
 
-def asked_seats(
+def asked_targets(
     frameworks: Sequence[str] | None,
     kernels: Sequence[str] | None,
     ops: Sequence[str],
     abi: str | None,
     python: str | None,
 ) -> tuple[list[str], list[str]]:
-    """The seats of --kernel and --framework, in this order, and the ops that the kernels compute.
+    """The targets of --kernel and --framework, in this order, and the ops that the kernels compute.
     Refuses --abi and --python without a kernel."""
     if not kernels and (abi or python):
         refuse("--abi and --python describe a --kernel: give one.")
@@ -53,12 +53,12 @@ def named_kernels(
     python: str | None,
     otherwise: str = "a framework is --framework",
 ) -> tuple[list[str], list[str]]:
-    """The seats of the kernels, and the ops that they compute: the given op, or the one in the
+    """The targets of the kernels, and the ops that they compute: the given op, or the one in the
     function's name. Refuses anything but a kernel, in a sentence; `otherwise`: what the command
     takes besides kernels."""
     from refkernels import registry
     from refkernels.frameworks import catalog
-    from refkernels.seat_names import parse, with_setting
+    from refkernels.target_names import parse, with_setting
 
     names, computed = [], []
     for text in kernels:
@@ -70,7 +70,7 @@ def named_kernels(
             name = with_setting(name, "python", python)
             if len(ops) == 1 and not _names_op(name, ops[0]):
                 name = with_setting(name, "op", ops[0])
-            spec, _ = catalog.seat(str(name))
+            spec, _ = catalog.target(str(name))
         except (ValueError, catalog.FrameworkError) as error:
             refuse(f"{str(error).rstrip('.')}.")
         assert spec.framework.kernel is not None
@@ -79,12 +79,12 @@ def named_kernels(
     return names, list(dict.fromkeys(computed))
 
 
-def _names_op(name: SeatName, op: str) -> bool:
+def _names_op(name: TargetName, op: str) -> bool:
     """Whether the function's name alone implies the op."""
     from refkernels.frameworks import catalog
 
     try:
-        kernel = catalog.seat(str(name))[0].framework.kernel
+        kernel = catalog.target(str(name))[0].framework.kernel
     except catalog.FrameworkError:
         return False
     return kernel is not None and kernel["op"] == op

@@ -23,7 +23,7 @@ from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.screen import Screen
-from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, Target, knobs, solve
+from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
 from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
@@ -339,7 +339,7 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     rounding = _ROUNDINGS * min(screen.problem.format_of(output).u, BINARY32.u)
     by_row = screen.question.rows_of[output]
     alike = seen.got.size / max(len(screen.rows), 1) if by_row else 1.0
-    solution = solve(knob, Target(seen, predict, rounding, alike))
+    solution = solve(knob, SoughtOutput(seen, predict, rounding, alike))
     if solution is None:
         return None
     value = solution.told

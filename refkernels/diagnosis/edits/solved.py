@@ -75,7 +75,7 @@ class Knob(NamedTuple):
         return low - rounding * abs(present) <= present <= high + rounding * abs(present)
 
 
-class Target(NamedTuple):
+class SoughtOutput(NamedTuple):
     """An output that a value is solved for. `predict`: the output of an edited program, None where
     there is none; `rounding`: the relative size of a few roundings; `alike`: how many elements
     share a row's roundings, and so are off together beside a limit."""
@@ -162,7 +162,7 @@ KINDS: dict[str, Callable[[Node], Callable[[float], Edits]]] = {
 }
 
 
-def solve(knob: Knob, target: Target) -> SolvedNumber | None:
+def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
     """The nearest value and its interval; None where no value is much nearer than the present
     program."""
     predicted: dict[float, Doubles | None] = {}

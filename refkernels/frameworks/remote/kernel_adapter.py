@@ -21,7 +21,7 @@ import types
 import numpy as np
 
 OPS = {}  # begin() adds the kernel's op
-FLAGS = {  # `frameworks.kernels` has read the seat's settings; nothing is left to set here
+FLAGS = {  # `frameworks.kernels` has read the target's settings; nothing is left to set here
     "op": (None, lambda value: None),
     "abi": (None, lambda value: None),
     "arrays": (None, lambda value: None),

@@ -17,7 +17,7 @@ from refkernels.reporting.words.catalogues import by_language
 from refkernels.reporting.words.causes import CAUSES
 from refkernels.reporting.words.model_names import model_name
 from refkernels.reporting.words.numerals import figure, ratio, ulps
-from refkernels.seat_names import framework_of
+from refkernels.target_names import framework_of
 
 WORDS = by_language("answer")
 Record = Mapping[str, Any]

@@ -8,7 +8,7 @@ from refkernels.reporting.answer.facts import ExplainedKernel, Record, place_of
 from refkernels.reporting.answer.markdown import folded
 from refkernels.reporting.answer.script import blank_script, script
 from refkernels.reporting.words.escaping import escaped
-from refkernels.seat_names import framework_of
+from refkernels.target_names import framework_of
 
 
 def script_parts(

@@ -1,4 +1,4 @@
-"""What changed between two runs, for the same seat, op, pass, format, output and case in both.
+"""What changed between two runs, for the same target, op, pass, format, output and case in both.
 
 fixed, new       the output was beyond rounding or unusual and is neither now, or the reverse
 worse, better    the verdict changed otherwise, or the mean error by more than a bit (a factor of 2;
@@ -35,7 +35,7 @@ Pair = tuple[Measurement | None, Measurement | None]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """One kind of change of one seat, op, pass, format and output, in some cases."""
+    """One kind of change of one target, op, pass, format and output, in some cases."""
 
     kind: str
     output: str
@@ -78,7 +78,7 @@ class RunComparison:
 
     changes: list[Change]
     counts: Counter[str]  # outputs by kind, with "same"
-    versions: list[tuple[str, str, str]]  # seat, before, now, of those that differ
+    versions: list[tuple[str, str, str]]  # target, before, now, of those that differ
 
     @property
     def both(self) -> int:

@@ -43,7 +43,7 @@ def summary(comparison: RunComparison, old: str, new: str, words: Mapping[str, s
         ),
     )
     versions = [
-        words["compare:versions"].format(seat=name, old=before or "?", new=now or "?")
+        words["compare:versions"].format(target=name, old=before or "?", new=now or "?")
         for name, before, now in comparison.versions
     ]
     return words["space"].join([text, *[f"{sentence}{words['stop']}" for sentence in versions]])
@@ -82,8 +82,8 @@ def comparison_table(
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     shown = comparison.changes if most is None else comparison.changes[:most]
     longest = max((len(change.shown.subject) for change in shown), default=0)
-    seat = min(max(12, longest), 16)  # of 34 columns, which it shares with the output
-    heads = (("compare:change", 8), ("seat", seat), ("compare:output", 34 - seat),
+    target = min(max(12, longest), 16)  # of 34 columns, which it shares with the output
+    heads = (("compare:change", 8), ("target", target), ("compare:output", 34 - target),
              ("compare:old", 16), ("compare:now", 16))  # fmt: skip
     for name, width in heads:
         table.add_column(words[name], width=width, overflow="fold")

@@ -1,4 +1,4 @@
-"""Agreement, which seats give the same bits, and invariance, whose bits stay the same."""
+"""Agreement, which targets give the same bits, and invariance, whose bits stay the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from refkernels.reporting.words.vocabulary import rank_of_direction, rank_of_dty
 
 
 @dataclass
-class SeatPair:
+class TargetPair:
     """Two frameworks on one op and format, over all cases and outputs."""
 
     equal: int = 0
@@ -39,14 +39,14 @@ class SeatPair:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """The seat x seat matrix of one op, pass and format."""
+    """The target x target matrix of one op, pass and format."""
 
     op: str
     direction: str
     dtype: str
-    device: str  # of all seats; "" if they differ, and name theirs
+    device: str  # of all targets; "" if they differ, and name theirs
     names: list[str]
-    pairs: dict[tuple[str, str], SeatPair]
+    pairs: dict[tuple[str, str], TargetPair]
 
     @property
     def title(self) -> str:
@@ -54,7 +54,7 @@ class Agreement:
         device = f" on {self.device}" if self.device not in ("", "cpu", "mixed") else ""
         return f"{self.op} {self.direction} {self.dtype}{device}"
 
-    def pair(self, a: str, b: str) -> SeatPair | None:
+    def pair(self, a: str, b: str) -> TargetPair | None:
         """The pair in either order."""
         return self.pairs.get((a, b)) or self.pairs.get((b, a))
 
@@ -70,7 +70,7 @@ class Agreement:
         return _identical(self.names, self.pairs)
 
 
-def _identical(names: list[str], pairs: dict[tuple[str, str], SeatPair]) -> list[tuple[str, ...]]:
+def _identical(names: list[str], pairs: dict[tuple[str, str], TargetPair]) -> list[tuple[str, ...]]:
     groups: list[list[str]] = []
     for name in names:
         for group in groups:
@@ -90,8 +90,8 @@ class Alike:
 
     op: str
     where: str  # "forward float32" or "forward float16, float64"
-    everybody: bool  # all seats that were compared are one group
-    groups: list[tuple[str, ...]]  # of no case if `everybody`: other cases may have other seats
+    everybody: bool  # all targets that were compared are one group
+    groups: list[tuple[str, ...]]  # of no case if `everybody`: other cases may have other targets
     cases: list[str]
 
     def short(self, all_cases: Iterable[str]) -> list[str]:
@@ -110,13 +110,13 @@ class Alike:
 
 
 def alike_by_case(study: Study) -> dict[str, list[Alike]]:
-    """By op, which seats give the same bits, case by case. Cases with the same groups share a line,
-    and so do formats whose lines are the same."""
-    pairs: dict[tuple[str, ...], dict[tuple[str, str], SeatPair]] = defaultdict(dict)
+    """By op, which targets give the same bits, case by case. Cases with the same groups share a
+    line, and so do formats whose lines are the same."""
+    pairs: dict[tuple[str, ...], dict[tuple[str, str], TargetPair]] = defaultdict(dict)
     for record in study.agreements:
         place = (record["op"], record["direction"], record["dtype"], str(record.get("case") or ""))
         a, b = sorted((record["a"], record["b"]))
-        pairs[place].setdefault((a, b), SeatPair()).add(record)
+        pairs[place].setdefault((a, b), TargetPair()).add(record)
     lines: dict[tuple[str, str, str, bool, tuple[tuple[str, ...], ...]], list[str]]
     lines = defaultdict(list)
     for (op, direction, dtype, case), compared in pairs.items():
@@ -154,12 +154,12 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
 
 def agreements(study: Study) -> list[Agreement]:
     """One matrix per op, pass and format; those that agree least come first."""
-    groups: dict[tuple[str, ...], dict[tuple[str, str], SeatPair]] = defaultdict(dict)
+    groups: dict[tuple[str, ...], dict[tuple[str, str], TargetPair]] = defaultdict(dict)
     devices: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for record in study.agreements:
         place = (record["op"], record["direction"], record["dtype"])
         a, b = sorted((record["a"], record["b"]))
-        groups[place].setdefault((a, b), SeatPair()).add(record)
+        groups[place].setdefault((a, b), TargetPair()).add(record)
         devices[place].add(str(record.get("device") or ""))
     matrices = [
         Agreement(

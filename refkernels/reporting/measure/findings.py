@@ -33,7 +33,7 @@ from refkernels.reporting.words.numerals import figure, lost, ratio, ulp_figure,
 from refkernels.reporting.words.report import listed
 from refkernels.reporting.words.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
 from refkernels.reporting.words.vocabulary import verdict as verdict_of
-from refkernels.seat_names import SeatNameError, parse
+from refkernels.target_names import TargetNameError, parse
 
 _ROUNDING = verdict_of("rounding").rank
 _LONGEST_COMMAND = 600  # characters; a longer command is left out
@@ -70,7 +70,7 @@ class Finding:
 
     @property
     def place(self) -> Place:
-        """Seat, op, pass, format and output."""
+        """Target, op, pass, format and output."""
         return place_of(self.example)
 
     @property
@@ -135,21 +135,21 @@ class Finding:
 
 
 def _specification(record: dict[str, Any]) -> str:
-    """The seat as `--framework` takes it, in the version that answered; as it was named if that is
-    no version of PEP 440."""
+    """The target as `--framework` takes it, in the version that answered; as it was named if that
+    is no version of PEP 440."""
     framework = str(record["framework"])
     try:
         name = parse(framework)
         return str(replace(name, version=str(record.get("version") or name.version)))
-    except SeatNameError:
+    except TargetNameError:
         return framework
 
 
 def _other_settings(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """The settings that are not in the seat's own name."""
+    """The settings that are not in the target's own name."""
     try:
         in_name = dict(parse(str(record["framework"])).settings)
-    except SeatNameError:
+    except TargetNameError:
         in_name = {}
     settings = record.get("settings") or {}
     return sorted((key, str(settings[key])) for key in settings if key not in in_name)

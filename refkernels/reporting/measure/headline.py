@@ -17,7 +17,7 @@ from refkernels.reporting.words.vocabulary import (
     rank_of_status,
     verdict,
 )
-from refkernels.seat_names import is_kernel, short
+from refkernels.target_names import is_kernel, short
 
 _ROUNDING = verdict("rounding").rank
 _MOST_OPS = 6  # named in a sentence
@@ -36,10 +36,10 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
 
 
 def _flushing(study: Study, words: Mapping[str, str]) -> list[str]:
-    """The seats whose process flushes subnormal numbers."""
+    """The targets whose process flushes subnormal numbers."""
     flushing = [e for e in study.environments if e.get("flushes_subnormals")]
-    seats = [*dict.fromkeys(str(environment["framework"]) for environment in flushing)]
-    return [words["flushing"].format(seats=listed(words, seats))] if seats else []
+    targets = [*dict.fromkeys(str(environment["framework"]) for environment in flushing)]
+    return [words["flushing"].format(targets=listed(words, targets))] if targets else []
 
 
 def summary(study: Study, words: Mapping[str, str]) -> list[str]:
@@ -49,7 +49,7 @@ def summary(study: Study, words: Mapping[str, str]) -> list[str]:
 
 
 def absent(study: Study, words: Mapping[str, str]) -> list[str]:
-    """The seats that gave no answer at all, each in a sentence with the reason.
+    """The targets that gave no answer at all, each in a sentence with the reason.
 
     A framework may lack an op that others have; a kernel is its author's, and was to answer.
     """
@@ -64,12 +64,12 @@ def absent(study: Study, words: Mapping[str, str]) -> list[str]:
     sentences = []
     for subject in sorted(reasons):
         first_two = [_said(reason, subject) for reason in dict.fromkeys(reasons[subject])][:2]
-        sentences.append(words["absent"].format(seat=subject, reason="; ".join(first_two)))
+        sentences.append(words["absent"].format(target=subject, reason="; ".join(first_two)))
     return sentences
 
 
 def _said(reason: str, subject: str) -> str:
-    """A reason within a sentence that names its seat already."""
+    """A reason within a sentence that names its target already."""
     return clipped(reason.removeprefix(f"{subject}: "), 240).removesuffix(".")
 
 
@@ -120,7 +120,7 @@ def _verdicts(study: Study, words: Mapping[str, str]) -> Iterator[str]:
 
 
 def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
-    """What gave no answer: one seat's reasons; of several seats how often each kind of reason."""
+    """What gave no answer: one target's reasons; of several, how often each kind of reason."""
     groups: dict[str, list[Measurement]] = defaultdict(list)
     for failure in sorted(study.unanswered, key=lambda f: (rank_of_status(f.status), f.status)):
         groups[failure.status].append(failure)

@@ -1,7 +1,7 @@
 """The names of findings, for links and files. They are made from what a finding is about, not from
 its figures: links to it work from run to run.
 
-`mindspore-layernorm-forward-f64-y-exceeds`: seat, op, pass, format, output and the first word of
+`mindspore-layernorm-forward-f64-y-exceeds`: target, op, pass, format, output and the first word of
 the verdict. None of these holds a hyphen, and the page's script reads them back.
 """
 
@@ -16,7 +16,7 @@ from refkernels.reporting.measure.study import Measurement
 
 ENDINGS = tuple(level.partition("_")[0] for level in LEVELS)
 _LONGEST_ID = 120  # it names a file too
-_LONGEST_SEAT = 20  # characters of a seat that cannot stand in an id as it is
+_LONGEST_TARGET = 20  # characters of a target that cannot stand in an id as it is
 _PLAIN = re.compile(r"[A-Za-z0-9_.]+")  # what an id can hold unchanged
 _DTYPES = {dtype: dtype.replace("float", "f") for dtype in DTYPES}
 
@@ -26,17 +26,17 @@ def finding_id(m: Measurement) -> str:
     name of an op or output, all names become one part, with a digest, which is not read back."""
     parts = (m.subject, m.op, m.direction, m.dtype, m.output, level_of(m).name)
     dtype = _DTYPES.get(m.dtype, m.dtype)
-    short = (seat_id(m.subject), m.op, m.direction, dtype, m.output, parts[-1].partition("_")[0])
+    short = (target_id(m.subject), m.op, m.direction, dtype, m.output, parts[-1].partition("_")[0])
     if all(map(_PLAIN.fullmatch, short)) and sum(map(len, short)) <= _LONGEST_ID:
         return "-".join(short)
     return f"{_plain('-'.join(parts))[:80]}-{_digest(chr(0).join(parts))[:8]}"
 
 
-def seat_id(subject: str) -> str:
-    """A seat's part of an id: its name if an id can hold it, or its beginning and a digest."""
+def target_id(subject: str) -> str:
+    """A target's part of an id: its name if an id can hold it, or its beginning and a digest."""
     if _PLAIN.fullmatch(subject):
         return subject
-    return f"{_plain(subject)[:_LONGEST_SEAT]}.{_digest(subject)[:6]}"
+    return f"{_plain(subject)[:_LONGEST_TARGET]}.{_digest(subject)[:6]}"
 
 
 def _plain(text: str) -> str:

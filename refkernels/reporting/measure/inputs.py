@@ -118,12 +118,12 @@ Place = tuple[str, str, str, str, str]
 
 
 def place_of(m: Measurement) -> Place:
-    """Seat, op, pass, format and output."""
+    """Target, op, pass, format and output."""
     return m.subject, m.op, m.direction, m.dtype, m.output
 
 
 class Measured:
-    """For each seat, op, pass and format, the number of cases measured, edge cases counted apart.
+    """For each target, op, pass and format, the number of cases measured, edge cases counted apart.
     An output that only a few cases have is averaged over all of them."""
 
     def __init__(self, study: Study) -> None:

@@ -1,4 +1,4 @@
-"""The matrix: one row per op, one column per seat, in each cell a mark for each format.
+"""The matrix: one row per op, one column per target, in each cell a mark for each format.
 
 A mark shows the worst verdict outside edge cases and, if edge cases are worse, theirs too. It links
 to the most important finding behind it.
@@ -20,8 +20,8 @@ _SHORT = {"float16": "16", "bfloat16": "b16", "float32": "32", "float64": "64"}
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """One op, seat and format. `verdict` is None if only edge cases were measured, `edge` if these
-    show nothing worse. `finding`: the id to link to, "" if all is rounding."""
+    """One op, target and format. `verdict` is None if only edge cases were measured, `edge` if
+    these show nothing worse. `finding`: the id to link to, "" if all is rounding."""
 
     dtype: str
     verdict: Verdict | None
@@ -53,7 +53,7 @@ class Mark:
 
 @dataclass(frozen=True, eq=False)
 class MatrixLine:
-    """One op: its marks by seat, and the status of what did not run at all."""
+    """One op: its marks by target, and the status of what did not run at all."""
 
     op: str
     cells: dict[str, list[Mark]]

@@ -31,7 +31,7 @@ from refkernels.reporting.measure.findings import (
     unrun,
 )
 from refkernels.reporting.measure.headline import absent, headline, scope, summary
-from refkernels.reporting.measure.ids import finding_id, seat_id
+from refkernels.reporting.measure.ids import finding_id, target_id
 from refkernels.reporting.measure.inputs import (
     Input,
     distinguishing_digits,
@@ -62,7 +62,7 @@ from refkernels.reporting.templating import (
 )
 from refkernels.reporting.words import numerals, vocabulary
 from refkernels.reporting.words.report import counted, listed, words_of
-from refkernels.seat_names import framework_of
+from refkernels.target_names import framework_of
 
 _LONGEST_SCRIPT = 1000  # characters in the page; a longer script is a file beside it
 Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
@@ -200,7 +200,7 @@ class Report:
                 if any(row.scores for row in block.rows)
             },
             "levels": LEVELS,
-            "seat_id": seat_id,
+            "target_id": target_id,
             "framework_of": framework_of,
             "marks": vocabulary.LEVEL_WORDS,
             "unusual": vocabulary.UNUSUAL,
@@ -314,7 +314,7 @@ def _cases_text(row: Alike, rows: list[Alike], words: Mapping[str, str]) -> str:
 
 
 def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[str]]:
-    """The outputs of each seat's op, pass and format whose float64 answers are float32 numbers."""
+    """The outputs of each target's op, pass and format with float32 numbers as float64 answers."""
     outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for *place, output in sorted(float32_places(finding.example for finding in findings)):
         outputs[tuple(place)].append(output)

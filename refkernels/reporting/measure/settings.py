@@ -1,4 +1,4 @@
-"""Which settings change bits: each seat with settings against a seat with fewer of them."""
+"""Which settings change bits: each target with settings against a target with fewer of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from refkernels.reporting.measure.study import Measurement, Study
-from refkernels.seat_names import SeatName, SeatNameError, parse
+from refkernels.target_names import TargetName, TargetNameError, parse
 
 Place = tuple[str, str, str, str, str]
 
@@ -24,7 +24,7 @@ class SettingEffect:
 
 
 def setting_effects(study: Study) -> list[SettingEffect]:
-    """Each seat with settings against the seat that lacks the fewest of them."""
+    """Each target with settings against the target that lacks the fewest of them."""
     digests: dict[str, dict[Place, str]] = {}
     for m in study.measurements:
         if (digest := m.record.get("digest")) is not None:
@@ -52,13 +52,13 @@ def _place(m: Measurement) -> Place:
     return m.op, m.direction, m.output, m.dtype, m.case
 
 
-def _named(subjects: dict[str, dict[Place, str]]) -> Iterator[tuple[str, SeatName]]:
+def _named(subjects: dict[str, dict[Place, str]]) -> Iterator[tuple[str, TargetName]]:
     for subject in subjects:
         try:
             yield subject, parse(subject)
-        except SeatNameError:  # a formula, or words
+        except TargetNameError:  # a formula, or words
             continue
 
 
-def _without_settings(name: SeatName) -> tuple[object, ...]:
+def _without_settings(name: TargetName) -> tuple[object, ...]:
     return name.framework, name.version, name.kernel, name.device

@@ -30,7 +30,7 @@ def float32_places(measurements: Iterable[Measurement]) -> set[Place]:
 
 
 def _answer(m: Measurement) -> float | None:
-    """What the seat returned for the worst element; None if it is 0, not finite or not recorded."""
+    """The target's answer for the worst element; None if it is 0, not finite or not recorded."""
     text = str((m.worst.get("got") or {}).get("hex") or "")
     try:
         answer = float.fromhex(text)

@@ -2,8 +2,8 @@
 
 A *subject* is a framework in one version, on one device, under one set of settings, or a formula
 that its adapter composes ("NumPy formula"). Its label says no more than distinguishes it from the
-other subjects ("torch", or "torch==2.6.0:cuda:0"), in the form of the command line (`seat_names`).
-"""
+other subjects ("torch", or "torch==2.6.0:cuda:0"), in the form of the command line
+(`target_names`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.numerals import lost
 from refkernels.reporting.words.vocabulary import Verdict, verdict
-from refkernels.seat_names import SeatName, SeatNameError, is_kernel, merged, parse, short
+from refkernels.target_names import TargetName, TargetNameError, is_kernel, merged, parse, short
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class Study:
 
     @cached_property
     def unanswered(self) -> list[Measurement]:
-        """The failures of seats that were to answer: a framework may lack an op, and a user's own
+        """The failures of targets that were to answer: a framework may lack an op, and a user's own
         kernel one direction of it."""
         failed = [m for m in self.failures if m.status != "unsupported"]
         tried = {(m.subject, m.op, m.direction) for m in (*self.measurements, *failed)}
@@ -228,15 +228,15 @@ def _labels(identities: set[Identity]) -> dict[Identity, str]:
 
 
 def _compared_name(record: Record) -> str:
-    """What the agreement records call the seat of a measurement."""
+    """What the agreement records call the target of a measurement."""
     device = str(record.get("device") or "cpu")
     name = str(record.get("formula") or record["framework"])
     return name if device == "cpu" else f"{name}:{device}"
 
 
 def _compared_as(measurements: list[Record], labels: dict[Identity, str]) -> Callable[[str], str]:
-    """A function from the names in agreement records to the labels of these seats. A formula's
-    name may be that of several seats, under other settings: it stays."""
+    """A function from the names in agreement records to the labels of these targets. A formula's
+    name may be that of several targets, under other settings: it stays."""
     subjects: dict[str, set[str]] = defaultdict(set)
     for record in measurements:
         subjects[_compared_name(record)].add(labels[_identity(record)])
@@ -248,16 +248,16 @@ def _occurring_once(names: Iterable[str]) -> set[str]:
 
 
 def _framework(name: str) -> str:
-    """The framework of a seat, which may have settings; a formula is its own."""
+    """The framework of a target, which may have settings; a formula is its own."""
     try:
         return parse(name).framework
-    except SeatNameError:
+    except TargetNameError:
         return name
 
 
 def _distinguishing(identity: Identity, kin: list[Identity], devices: set[str]) -> Identity:
     """The parts of an identity that distinguish it from its kin; "" for the others. `devices`:
-    those of its framework, whatever the settings of the seats."""
+    those of its framework, whatever the settings of the targets."""
     # A framework that is not installed has no version, which does not count as a second version.
     versions = {other[1] for other in kin if other[1]}
     shared = set.intersection(*(set(other[3]) for other in kin))
@@ -270,13 +270,13 @@ def _distinguishing(identity: Identity, kin: list[Identity], devices: set[str]) 
 
 
 def _name(name: str, version: str, device: str, settings: tuple[tuple[str, str], ...]) -> str:
-    """The name of the seat with these parts; "" if no name can say them."""
+    """The name of the target with these parts; "" if no name can say them."""
     try:
         parsed = parse(name)
         all_settings = tuple(merged(dict(settings), parsed).items())
         version, device = version or parsed.version, device or parsed.device
-        return str(SeatName(parsed.framework, version, parsed.kernel, all_settings, device))
-    except SeatNameError:
+        return str(TargetName(parsed.framework, version, parsed.kernel, all_settings, device))
+    except TargetNameError:
         return ""
 
 

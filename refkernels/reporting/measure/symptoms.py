@@ -1,11 +1,10 @@
-"""Symptoms, which group findings so that one cause takes one line, and the card of each seat.
+"""Symptoms, which group findings so that one cause takes one line, and the card of each target.
 
-The findings of one op on one seat in one format are one symptom for each kind of input and verdict.
-A symptom is left out if a more ordinary input shows one that is at least as bad. If several of an
-op's options were explained, each explanation holds for its own option. Symptoms that differ in
-format are joined, and so are those of several ops with one known cause or signature.
-A card begins with ordinary inputs, and among these with what is most wrong (`inputs.loss`).
-"""
+The findings of one op on one target in one format are one symptom for each kind of input and
+verdict. A symptom is left out if a more ordinary input shows one that is at least as bad. If
+several of an op's options were explained, each explanation holds for its own option. Symptoms that
+differ in format are joined, and so are those of several ops with one known cause or signature. A
+card begins with ordinary inputs, and among these with what is most wrong (`inputs.loss`)."""
 
 from __future__ import annotations
 
@@ -45,16 +44,16 @@ from refkernels.reporting.words.vocabulary import (
     rank_of_dtype,
     verdict,
 )
-from refkernels.seat_names import framework_of
+from refkernels.target_names import framework_of
 
 MOST_LINES = 5  # of a card, before it is unfolded
-MOST_EXPLAINED = 8  # symptoms of a seat
+MOST_EXPLAINED = 8  # symptoms of a target
 _ROUNDING = verdict("rounding").rank
 
 
 @dataclass(frozen=True, eq=False)
 class Symptom:
-    """Measurements that may have one cause: of one seat, one kind of input, one verdict."""
+    """Measurements that may have one cause: of one target, one kind of input, one verdict."""
 
     measurements: tuple[Measurement, ...]
     input: Input
@@ -191,7 +190,7 @@ class Symptom:
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """One seat: its symptoms, the most important first."""
+    """One target: its symptoms, the most important first."""
 
     subject: str
     version: str
@@ -229,8 +228,8 @@ class Card:
 
 
 def cards(study: Study, all_symptoms: list[Symptom] | None = None) -> list[Card]:
-    """A card for each seat that answered: kernels before formulas of ours, and the seat with the
-    most important symptom first. `all_symptoms`: the study's, if they are known."""
+    """A card for each target that answered: kernels before formulas of ours, and the target with
+    the most important symptom first. `all_symptoms`: the study's, if they are known."""
     groups: dict[str, list[Symptom]] = defaultdict(list)
     for symptom in symptoms(study) if all_symptoms is None else all_symptoms:
         groups[symptom.subject].append(symptom)
@@ -257,7 +256,8 @@ def cards(study: Study, all_symptoms: list[Symptom] | None = None) -> list[Card]
 
 def worth_explaining(study: Study, every: bool = False) -> list[Measurement]:
     """The examples of the lines on cards that are not explained yet, or else of the options that
-    these lines leave open, up to each seat's limit of explanations; with `every`, of all lines."""
+    these lines leave open, up to each target's limit of explanations; with `every`, of all
+    lines."""
     if every:
         return _unexplained(symptoms(study))
     explained: dict[str, int] = defaultdict(int)
@@ -319,7 +319,7 @@ def symptoms(study: Study) -> list[Symptom]:
 def _of_one_op(
     measurements: list[Measurement], study: Study, measured: Measured
 ) -> Iterator[Symptom]:
-    """The symptoms of one op on one seat in one format. A symptom is left out if a more ordinary
+    """The symptoms of one op on one target in one format. A symptom is left out if a more ordinary
     input shows one that is at least as bad; but outputs with a signature do not cover those without
     it that have a known cause."""
     float32 = signatures.float32_places(measurements)

@@ -1,4 +1,4 @@
-"""The summary in the terminal: a card for each seat, in one screen of 80 columns."""
+"""The summary in the terminal: a card for each target, in one screen of 80 columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from refkernels.reporting.words.report import some_of, words_of
 from refkernels.reporting.words.vocabulary import short_of
 
 WIDTH = 80
-_LONGEST = 60  # characters of the name of a seat
+_LONGEST = 60  # characters of the name of a target
 _INDENT = "   "
 _AROUND = 3  # lines: where to look, and the prompt
 
@@ -38,7 +38,7 @@ def terminal_table(
     height: int = 24,
     everything: bool = False,
 ) -> RenderableType:
-    """The headline and a card for each seat, for a rich console: as many lines as fit on a screen
+    """The headline and a card for each target, for a rich console: as many lines as fit on a screen
     of that height, or all with `everything`. Formulas composed of a framework's ops share a line.
     Raises ValueError for an unknown language."""
     words = words_of(lang)
@@ -71,11 +71,11 @@ def terminal_table(
 
 
 def _formulas(all_cards: list[Card], words: Any) -> list[Text]:
-    """The seats that are formulas of ours, in one line."""
+    """The targets that are formulas of ours, in one line."""
     if not all_cards:
         return []
     names = [clipped(card.subject, _LONGEST) for card in all_cards]
-    line = Text(words["formula_seats"].format(names=words["list"].join(names)), style="dim")
+    line = Text(words["formula_targets"].format(names=words["list"].join(names)), style="dim")
     return [line]
 
 
@@ -100,7 +100,7 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
 
 
 def _card(card: Card, words: Any, lang: str, room: int) -> list[RenderableType]:
-    """The seat, then its symptoms in the lines that its head leaves, at least one symptom."""
+    """The target, then its symptoms in the lines that its head leaves, at least one symptom."""
     lines: list[RenderableType] = [
         row for text in card.head(words) for row in _rows(Text(f"  {text}"), len(_INDENT))
     ]
@@ -118,7 +118,7 @@ def _card(card: Card, words: Any, lang: str, room: int) -> list[RenderableType]:
 
 def _head(card: Card, words: Any, further: int = 0, edges: int = 0) -> Text:
     line = Text(clipped(card.subject, _LONGEST), style="bold")
-    fine = words["seat_line"].format(share=share(card.fine, card.asked))
+    fine = words["target_line"].format(share=share(card.fine, card.asked))
     line.append(f"{words['colon']}{fine}", style="default")
     for key, number in (("line_more", further), ("line_edge", edges)):
         if number:
@@ -127,7 +127,7 @@ def _head(card: Card, words: Any, further: int = 0, edges: int = 0) -> Text:
 
 
 def _whole_card(card: Card, words: Any, lang: str) -> list[RenderableType]:
-    """The seat in a line, then all its symptoms."""
+    """The target in a line, then all its symptoms."""
     lines = [_head(card, words), *(Text(f"  {text}") for text in card.head(words))]
     return [*lines, *(row for s in (*card.lines, *card.edges) for row in _whole(s, words, lang))]
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from refkernels.reporting.measure.comparisons import SeatPair
+from refkernels.reporting.measure.comparisons import TargetPair
 from refkernels.reporting.measure.scores import falling
 from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.words.report import listed
@@ -34,7 +34,7 @@ Rows = list[tuple[str, str, dict[str, Measurement]]]
 class Threads:
     """All threads that the records hold."""
 
-    linear: dict[str, dict[Pair, SeatPair]]  # how far each pair is apart, by case
+    linear: dict[str, dict[Pair, TargetPair]]  # how far each pair is apart, by case
     tables: dict[str, Rows]  # of the other threads
     apart: list[Pair]  # the pairs that differ in some linear case, the thread's own first
     alike: list[Pair]  # those whose bits are equal in all
@@ -45,15 +45,15 @@ class Threads:
 
 def threads_of(study: Study) -> Threads:
     """The threads' cases, in float32."""
-    linear: dict[str, dict[Pair, SeatPair]] = defaultdict(dict)
-    every: dict[Pair, SeatPair] = {}
+    linear: dict[str, dict[Pair, TargetPair]] = defaultdict(dict)
+    every: dict[Pair, TargetPair] = {}
     for record in study.agreements:
         case = str(record.get("case") or "")
         asked = record["direction"], record["dtype"]
         if case.startswith("linear/seed_") and asked == ("forward", DTYPE):
             a, b = sorted((record["a"], record["b"]))
             for pairs in (linear[case], every):
-                pairs.setdefault((a, b), SeatPair()).add(record)
+                pairs.setdefault((a, b), TargetPair()).add(record)
     order = sorted(every, key=lambda names: (
         set(names) != CHIEF, -falling(every[names].difference), names
     ))  # fmt: skip

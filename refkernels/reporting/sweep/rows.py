@@ -10,7 +10,7 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.words import vocabulary
 from refkernels.reporting.words.numerals import share, ulp_figure
 from refkernels.reporting.words.vocabulary import Verdict, rank_of_dtype
-from refkernels.seat_names import framework_of, short
+from refkernels.target_names import framework_of, short
 
 # The name of each fault and its meaning, the worst first.
 FAULTS = {
@@ -53,13 +53,13 @@ class SweepRow:
 
     @property
     def subject(self) -> str:
-        """`torch 2.13.0+cpu`, with the settings in the seat's name, and the device unless it is a
+        """`torch 2.13.0+cpu`, with the settings in the target's name, and the device unless it is a
         CPU."""
         device = str(self.record.get("device") or "cpu")
-        seat = short(self.record["framework"])
-        _, sign, settings = seat.partition("@")
-        framework = framework_of(seat)
-        name = seat if framework == seat else f"{framework}{sign}{settings}"
+        target = short(self.record["framework"])
+        _, sign, settings = target.partition("@")
+        framework = framework_of(target)
+        name = target if framework == target else f"{framework}{sign}{settings}"
         name = f"{name} {self.record.get('version') or ''}"
         return name.strip() + (f" on {device}" if device != "cpu" else "")
 

@@ -15,13 +15,13 @@ const findings = all(".f,.rows tbody tr");
 const keys = ["s", "o", "d", "v"];
 const idOf = element => element.id || element.querySelector(".body").id;
 const heads = all("#matrix thead th");
-const seats = Object.fromEntries(heads.map(({ dataset }) => [dataset.id || dataset.s, dataset.s]));
+const targets = Object.fromEntries(heads.map(({ dataset }) => [dataset.id || dataset.s, dataset.s]));
 const levels = (document.body.dataset.levels || "").split(" ");
 const setKeys = (element, id) => {
   const [s, o, , format, , word] = id.split("-");
   if (!word) return;
   const d = format.replace("f", "float"), v = levels.find(level => level.startsWith(word));
-  Object.assign(element.dataset, { s: seats[s] || s, o, d, v });
+  Object.assign(element.dataset, { s: targets[s] || s, o, d, v });
 };
 let loss;
 for (const element of findings) {

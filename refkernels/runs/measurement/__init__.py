@@ -1,6 +1,6 @@
 """Measuring: cases -> oracle, cases -> frameworks -> ULP -> records.
 
-`instruction_sets` adds seats for `--isa`, `plan` lists the units, `unit` and `invariance` measure
+`instruction_sets` adds targets for `--isa`, `plan` lists the units, `unit` and `invariance` measure
 one of them, `judges` chooses the process that judges it, `journal` keeps finished units so that a
 stopped run can resume, `run` is `measure()` itself.
 """

@@ -1,6 +1,6 @@
-"""Asks all seats at once, ahead of the judge.
+"""Asks all targets at once, ahead of the judge.
 
-Each seat answers in its own thread, in the order of its questions: a slow framework delays no
+Each target answers in its own thread, in the order of its questions: a slow framework delays no
 other, and none waits while the oracle works and answers are judged.
 """
 
@@ -12,20 +12,20 @@ from typing import Any
 
 from refkernels.frameworks.gateway import Reply
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat
+from refkernels.runs.measurement.targets import Target
 
-AHEAD = 96  # units asked and not yet judged, of several ops: judges have work while a seat is slow
+AHEAD = 96  # units asked and not yet judged, of several ops: work for judges beside a slow target
 KEPT = 1 << 16  # most elements of a case whose replies wait for the op's invariance
 ELEMENTS = 1 << 22  # most elements of their inputs, because their answers wait in memory
 
 
 class Dispatcher:
-    """A thread for each seat, which asks it. On exit, questions that a seat has not begun to answer
-    are dropped."""
+    """A thread for each target, which asks it. On exit, questions that a target has not begun to
+    answer are dropped."""
 
-    def __init__(self, seats: Sequence[Seat]) -> None:
-        self.seats = tuple(seats)
-        self._threads = [ThreadPoolExecutor(1) for _ in seats]
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self.targets = tuple(targets)
+        self._threads = [ThreadPoolExecutor(1) for _ in targets]
 
     def __enter__(self) -> "Dispatcher":
         return self
@@ -37,16 +37,16 @@ class Dispatcher:
                 thread.shutdown(wait, cancel_futures=True)
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> list[Future[Any]]:
-        """Start function(seat, *arguments) for each seat, in its thread."""
-        pairs = zip(self._threads, self.seats, strict=True)
-        return [thread.submit(function, seat, *arguments) for thread, seat in pairs]
+        """Start function(target, *arguments) for each target, in its thread."""
+        pairs = zip(self._threads, self.targets, strict=True)
+        return [thread.submit(function, target, *arguments) for thread, target in pairs]
 
 
 @dataclass(frozen=True)
 class AskedUnit:
-    """A unit that the seats have been asked. `elements`: the number in its inputs. `records` waits
-    for the answers and judges them. `replies`: what each seat will have answered, of a unit with a
-    case."""
+    """A unit that the targets have been asked. `elements`: the number in its inputs. `records`
+    waits for the answers and judges them. `replies`: what each target will have answered, of a unit
+    with a case."""
 
     unit: Unit
     elements: int
@@ -73,7 +73,7 @@ class FirstReplies:
         self._replies.setdefault(subject, {})[case.name] = asked.replies
 
     def take(self, unit: Unit) -> Mapping[str, Sequence[Future[Reply]]]:
-        """The seats' replies by case, for the invariance of the unit's op; they are then
+        """The targets' replies by case, for the invariance of the unit's op; they are then
         forgotten."""
         return self._replies.pop(_subject(unit), {})
 

@@ -7,7 +7,7 @@ that tries several numbers of threads before it settles. `position` moves the ro
 (rotated by one, and reversed). `batch` computes some of its rows separately: 64 rows one by one,
 or, for an elementwise op, pieces shorter than a vector. A row is what the op computes
 independently: a row of `a`, a row of LayerNorm, an element of sin. All comparisons are of bits; any
-NaN equals any NaN. A case that took the seat long is left out. On an emulated machine, where an
+NaN equals any NaN. A case that took the target long is left out. On an emulated machine, where an
 interpreter takes minutes to start, only one interpreter is used.
 """
 
@@ -26,8 +26,8 @@ from refkernels.op import Case
 from refkernels.records.words import PROPERTIES
 from refkernels.runs.measurement.dispatcher import AskedUnit, Dispatcher
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat, abandon, close_all
-from refkernels.runs.measurement.unanswered import SeatQuestion
+from refkernels.runs.measurement.targets import Target, abandon, close_all
+from refkernels.runs.measurement.unanswered import TargetQuestion
 from refkernels.runs.measurement.unit import Record
 from refkernels.runs.sweeps.pool import usable_cores
 
@@ -68,8 +68,8 @@ class BitComparison:
                 self.case = f"{case}: {name}"
 
 
-class ThreadedSeats:
-    """A seat with one thread and with two, each in its own interpreter. Both start at once, on
+class ThreadedTargets:
+    """A target with one thread and with two, each in its own interpreter. Both start at once, on
     first use, or before it where processors are idle, and are kept until `close`."""
 
     def __init__(self, timeout: float) -> None:
@@ -78,18 +78,18 @@ class ThreadedSeats:
         self._abandoned = False
         self._starting = ThreadPoolExecutor(4)
 
-    def begin(self, seats: Sequence[Seat]) -> None:
-        """Start the interpreters of these seats, unless others would wait for a processor."""
-        for seat in seats if 3 * len(seats) <= usable_cores() else ():
-            if seat.session.status == "ok" and not seat.emulated:
-                self.pair(seat)
+    def begin(self, targets: Sequence[Target]) -> None:
+        """Start the interpreters of these targets, unless others would wait for a processor."""
+        for target in targets if 3 * len(targets) <= usable_cores() else ():
+            if target.session.status == "ok" and not target.emulated:
+                self.pair(target)
 
-    def pair(self, seat: Seat) -> tuple[Seat, Seat]:
-        """The seat with 1 and with 2 threads. Raises NoAnswer if the seat itself failed to start:
-        another interpreter would only be waited for as long."""
-        if seat.session.status != "ok":
-            raise NoAnswer(seat.session.status, seat.session.reason, False)
-        single, double = (self._seat(seat, threads) for threads in (1, 2))
+    def pair(self, target: Target) -> tuple[Target, Target]:
+        """The target with 1 and with 2 threads. Raises NoAnswer if the target itself failed to
+        start: another interpreter would only be waited for as long."""
+        if target.session.status != "ok":
+            raise NoAnswer(target.session.status, target.session.reason, False)
+        single, double = (self._target(target, threads) for threads in (1, 2))
         return single, double
 
     def abandon(self) -> None:
@@ -102,32 +102,32 @@ class ThreadedSeats:
         close_all(self._sessions.values())
         self._sessions.clear()
 
-    def _seat(self, seat: Seat, threads: int) -> Seat:
-        key = (seat.framework, threads)
+    def _target(self, target: Target, threads: int) -> Target:
+        key = (target.framework, threads)
         if key not in self._sessions:
-            settings = {**seat.settings, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
+            settings = {**target.settings, **dict.fromkeys(THREAD_VARIABLES, str(threads))}
             # From the spec, not the name: settings in the name would override the thread count.
-            self._sessions[key] = Session(seat.session.spec, settings, self._timeout)
+            self._sessions[key] = Session(target.session.spec, settings, self._timeout)
             if self._abandoned:
                 self._sessions[key].abandon()
             self._starting.submit(self._sessions[key].start)
-        return replace(seat, session=self._sessions[key])
+        return replace(target, session=self._sessions[key])
 
 
 def ask_invariance(
     unit: Unit,
     dispatcher: Dispatcher,
-    threaded: ThreadedSeats,
+    threaded: ThreadedTargets,
     first_replies: Mapping[str, Sequence[Future[Reply]]] | None = None,
 ) -> AskedUnit:
-    """Ask the seats about an op's invariance; its records are one for each seat and property.
-    `first_replies`: by case, what the seats were asked before and need not be asked again."""
+    """Ask the targets about an op's invariance; its records are one for each target and property.
+    `first_replies`: by case, what the targets were asked before and need not be asked again."""
     questions = list(_questions(unit))
     replies = {
-        _place(seat): {case: of_seats[k] for case, of_seats in (first_replies or {}).items()}
-        for k, seat in enumerate(dispatcher.seats)
+        _place(target): {case: of_targets[k] for case, of_targets in (first_replies or {}).items()}
+        for k, target in enumerate(dispatcher.targets)
     }
-    jobs = dispatcher.ask(_seat_records, unit, questions, threaded, replies)
+    jobs = dispatcher.ask(_target_records, unit, questions, threaded, replies)
     elements = sum(array.size for _, inputs, _ in questions for array in inputs.values())
     return AskedUnit(unit, elements, lambda: [record for job in jobs for record in job.result()])
 
@@ -142,39 +142,39 @@ def _questions(unit: Unit) -> Iterator[Question]:
             yield case, inputs, params
 
 
-def _place(seat: Seat) -> tuple[str, str]:
-    return seat.framework, seat.device
+def _place(target: Target) -> tuple[str, str]:
+    return target.framework, target.device
 
 
-def _seat_records(
-    seat: Seat,
+def _target_records(
+    target: Target,
     unit: Unit,
     questions: Sequence[Question],
-    threaded: ThreadedSeats,
+    threaded: ThreadedTargets,
     first_replies: Mapping[tuple[str, str], Mapping[str, Future[Reply]]],
 ) -> list[Record]:
-    quick = _quick(unit, seat, questions)
-    replies = first_replies[_place(seat)]
+    quick = _quick(unit, target, questions)
+    replies = first_replies[_place(target)]
     checks: dict[str, Callable[[], BitComparison]] = {
-        "run_to_run": lambda: _run_to_run(unit, seat, quick, threaded, replies),
-        "position": lambda: _position(unit, seat, quick),
-        "batch": lambda: _batch(unit, seat, quick),
-        "threads": lambda: _threads(unit, seat, quick, threaded),
+        "run_to_run": lambda: _run_to_run(unit, target, quick, threaded, replies),
+        "position": lambda: _position(unit, target, quick),
+        "batch": lambda: _batch(unit, target, quick),
+        "threads": lambda: _threads(unit, target, quick, threaded),
     }
     if questions and not quick:
         checks = dict.fromkeys(PROPERTIES, _too_slow)
-    head = seat.head("invariance", unit.op.name, unit.direction, unit.dtype)
-    head["formula"] = seat.formulas.get(unit.op.name)
+    head = target.head("invariance", unit.op.name, unit.direction, unit.dtype)
+    head["formula"] = target.formulas.get(unit.op.name)
     return [{**head, "property": name, **_outcome(checks[name])} for name in PROPERTIES]
 
 
-def _quick(unit: Unit, seat: Seat, questions: Sequence[Question]) -> list[Question]:
-    """The questions but for those that took the seat long."""
-    name, direction, unanswered = unit.op.name, unit.direction, seat.unanswered
+def _quick(unit: Unit, target: Target, questions: Sequence[Question]) -> list[Question]:
+    """The questions but for those that took the target long."""
+    name, direction, unanswered = unit.op.name, unit.direction, target.unanswered
     return [
         (case, inputs, params)
         for case, inputs, params in questions
-        if not unanswered.takes_long(SeatQuestion.of(name, direction, inputs, params))
+        if not unanswered.takes_long(TargetQuestion.of(name, direction, inputs, params))
     ]
 
 
@@ -200,9 +200,10 @@ def _outcome(check: Callable[[], BitComparison]) -> Record:
 
 
 def _ask(
-    unit: Unit, seat: Seat, inputs: Mapping[str, npt.NDArray[Any]], params: Mapping[str, Any]
+    unit: Unit, target: Target, inputs: Mapping[str, npt.NDArray[Any]], params: Mapping[str, Any]
 ) -> Outputs:
-    return _outputs(seat.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated))
+    op = unit.op
+    return _outputs(target.run(op.name, unit.direction, inputs, params, op.differentiated))
 
 
 def _outputs(reply: Reply) -> Outputs:
@@ -213,19 +214,19 @@ def _outputs(reply: Reply) -> Outputs:
 
 def _compare(
     unit: Unit,
-    first: Seat,
-    second: Seat,
+    first: Target,
+    second: Target,
     questions: Sequence[Question],
     first_replies: Mapping[str, Future[Reply]] | None = None,
 ) -> BitComparison:
-    """Ask both seats every case, the first only where it has not replied. A case that the framework
-    refuses is skipped."""
+    """Ask both targets every case, the first only where it has not replied. A case that the
+    framework refuses is skipped."""
     comparison = BitComparison()
     replies = first_replies or {}
     fault: NoAnswer | None = None
     for case, inputs, params in questions:
         try:
-            if case.name in replies:  # the seat's thread has answered it before it came here
+            if case.name in replies:  # the target's thread has answered it before it came here
                 expected = _outputs(replies[case.name].result())
             else:
                 expected = _ask(unit, first, inputs, params)
@@ -241,15 +242,15 @@ def _compare(
 
 def _run_to_run(
     unit: Unit,
-    seat: Seat,
+    target: Target,
     questions: Sequence[Question],
-    threaded: ThreadedSeats,
+    threaded: ThreadedTargets,
     first_replies: Mapping[str, Future[Reply]],
 ) -> BitComparison:
-    comparison = _compare(unit, seat, seat, questions, first_replies)
-    if unit.op.elementwise and not unit.op.kinds and not seat.emulated:
+    comparison = _compare(unit, target, target, questions, first_replies)
+    if unit.op.elementwise and not unit.op.kinds and not target.emulated:
         inputs = _delicate(unit)
-        _, fresh = threaded.pair(seat)
+        _, fresh = threaded.pair(target)
         first, *later = [_ask(unit, fresh, inputs, {}) for _ in range(_CALLS)]
         for answer in later:
             comparison.add("the first calls in an interpreter", first, answer)
@@ -257,11 +258,11 @@ def _run_to_run(
 
 
 def _threads(
-    unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
+    unit: Unit, target: Target, questions: Sequence[Question], threaded: ThreadedTargets
 ) -> BitComparison:
-    if seat.emulated:
+    if target.emulated:
         raise NoAnswer("unsupported", "an emulated machine runs one interpreter only", True)
-    return _compare(unit, *threaded.pair(seat), questions)
+    return _compare(unit, *threaded.pair(target), questions)
 
 
 def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:
@@ -274,25 +275,25 @@ def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:
     return {name: values.astype(format.storage) for name in names}
 
 
-def _position(unit: Unit, seat: Seat, questions: Sequence[Question]) -> BitComparison:
+def _position(unit: Unit, target: Target, questions: Sequence[Question]) -> BitComparison:
     case, inputs, params = _rows_question(unit, questions)
-    whole = _rows_of(unit, _ask(unit, seat, inputs, params))
+    whole = _rows_of(unit, _ask(unit, target, inputs, params))
     comparison = BitComparison()
     n = len(inputs[unit.op.row_inputs[0]])
     for order in (np.roll(np.arange(n), 1), np.arange(n)[::-1]):
         moved = _take(unit, inputs, order)
-        answer = _rows_of(unit, _ask(unit, seat, moved, params))
+        answer = _rows_of(unit, _ask(unit, target, moved, params))
         comparison.add(case.name, {name: whole[name][order] for name in whole}, answer)
     return comparison
 
 
-def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> BitComparison:
+def _batch(unit: Unit, target: Target, questions: Sequence[Question]) -> BitComparison:
     case, inputs, params = _rows_question(unit, questions)
-    whole = _rows_of(unit, _ask(unit, seat, inputs, params))
+    whole = _rows_of(unit, _ask(unit, target, inputs, params))
     comparison = BitComparison()
     for rows in _apart(unit, len(inputs[unit.op.row_inputs[0]])):
         piece = _take(unit, inputs, rows)
-        answer = _rows_of(unit, _ask(unit, seat, piece, params))
+        answer = _rows_of(unit, _ask(unit, target, piece, params))
         comparison.add(case.name, {name: whole[name][rows] for name in whole}, answer)
     return comparison
 

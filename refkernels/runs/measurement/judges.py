@@ -20,7 +20,7 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Reply
 from refkernels.op import Case, Direction
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat
+from refkernels.runs.measurement.targets import Target
 from refkernels.runs.measurement.unit import Record, judged
 from refkernels.runs.sweeps.pool import Processes
 
@@ -67,13 +67,13 @@ class Judges:
             self._pool.close(at_once=True)
 
     def judge(
-        self, unit: Unit, seats: Sequence[Seat], replies: Sequence[Future[Reply]]
+        self, unit: Unit, targets: Sequence[Target], replies: Sequence[Future[Reply]]
     ) -> Callable[[], list[Record]]:
         """A `unit.Judge`: units are judged in the order of the calls, each as soon as its replies
         have come."""
         if self._pool is None or not _has_name(unit):
-            return functools.partial(self._here, unit, seats, replies)
-        return self._threads.submit(self._elsewhere, unit, seats, replies).result
+            return functools.partial(self._here, unit, targets, replies)
+        return self._threads.submit(self._elsewhere, unit, targets, replies).result
 
     def call(self, function: Callable[..., T], *arguments: Any) -> Callable[[], T]:
         """Start function(*arguments) in a judge's process; return a function that waits for its
@@ -84,21 +84,21 @@ class Judges:
         return self._threads.submit(self._called, function, *arguments).result
 
     def _here(
-        self, unit: Unit, seats: Sequence[Seat], replies: Sequence[Future[Reply]]
+        self, unit: Unit, targets: Sequence[Target], replies: Sequence[Future[Reply]]
     ) -> list[Record]:
         with self._alone:
-            return judged(unit, seats, (reply.result() for reply in replies))
+            return judged(unit, targets, (reply.result() for reply in replies))
 
     def _elsewhere(
-        self, unit: Unit, seats: Sequence[Seat], replies: Sequence[Future[Reply]]
+        self, unit: Unit, targets: Sequence[Target], replies: Sequence[Future[Reply]]
     ) -> list[Record]:
         assert unit.case is not None
         name = (unit.op.name, unit.case.name, unit.dtype, unit.direction)
         answers = [reply.result() for reply in replies]
-        names = [seat.name_only for seat in seats]
+        names = [target.name_only for target in targets]
         with contextlib.suppress(BrokenExecutor, OSError, EOFError):  # it died or never started
             return self._sent(_judged, name, names, answers)
-        return [] if self._abandoned else self._here(unit, seats, replies)
+        return [] if self._abandoned else self._here(unit, targets, replies)
 
     def _called(self, function: Callable[..., T], *arguments: Any) -> T:
         try:
@@ -160,7 +160,7 @@ def _in_judge(speaks: bool, function: Callable[..., T], *arguments: Any) -> T:
     return function(*arguments)
 
 
-def _judged(name: Name, seats: Sequence[Seat], replies: Sequence[Reply]) -> list[dict[str, Any]]:
+def _judged(name: Name, targets: Sequence[Target], replies: Sequence[Reply]) -> list[Record]:
     """The records of a unit, in a judge's process."""
     op, case, dtype, direction = name
-    return judged(Unit(registry.get(op), _cases(op)[case], dtype, direction), seats, replies)
+    return judged(Unit(registry.get(op), _cases(op)[case], dtype, direction), targets, replies)

@@ -30,21 +30,21 @@ from refkernels.runs.measurement.dispatcher import (
     FirstReplies,
     in_advance,
 )
-from refkernels.runs.measurement.invariance import ThreadedSeats, ask_invariance
+from refkernels.runs.measurement.invariance import ThreadedTargets, ask_invariance
 from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
 from refkernels.runs.measurement.judges import UNITS_EACH, Judges
 from refkernels.runs.measurement.plan import Plan, Unit
-from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
+from refkernels.runs.measurement.targets import Target, abandon, close_all, opened, targets_of
 from refkernels.runs.measurement.unit import Record, ask_unit
 from refkernels.runs.progress import Progress
-from refkernels.seat_names import merged
+from refkernels.target_names import merged
 
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy")
 FIRST_TABLE_SECONDS = 15.0  # from the frameworks' start; later if one op takes longer
 FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
 Call = Callable[..., Callable[[], Any]]
 """`Judges.call`: starts function(*arguments); what it returns waits for the result."""
-Afterwards = Callable[[list[Record], Sequence[Seat], Call], Iterable[Record]]
+Afterwards = Callable[[list[Record], Sequence[Target], Call], Iterable[Record]]
 
 
 @dataclass(frozen=True)
@@ -79,20 +79,19 @@ def measure(
     A run may be stopped at any moment; called again with `resume=True`, it does not repeat finished
     units. What a framework did when it was asked, even a crash, is its final answer; a unit is
     measured again only if a framework that had not started (not installed, killed, out of time)
-    starts now. `frameworks` are names of seats (`seat_names`), each perhaps with its own settings
-    and its own device; `devices` applies to those that name no device. `settings` are environment
-    variables and framework flags for all, and part of every record. `timeout` limits the seconds
-    that a framework may take for one answer. `judges`: the largest number of processes that judge;
-    1 means this process. A script that asks for more must guard its `__main__`. `on_first_results`
-    gets the records of one case of each op, or, after a while, of as many ops as have been
-    answered, if others will follow. `afterwards` gets all records, the seats, which still answer,
-    and `Judges.call`, which runs a function in a judge's process; it returns further records, the
-    explanations. With `reopen` the frameworks of a finished run are started for `afterwards` alone.
-    Raises JournalError if the directory holds another run, FrameworkError for a name, flag or
-    device that no framework has and for a kernel that cannot be loaded, and TypeError or ValueError
-    for an argument that is not a plan, folder, list of names, number of seconds or number of
-    judges.
-    """
+    starts now. `frameworks` are names of targets (`target_names`), each perhaps with its own
+    settings and its own device; `devices` applies to those that name no device. `settings` are
+    environment variables and framework flags for all, and part of every record. `timeout` limits
+    the seconds that a framework may take for one answer. `judges`: the largest number of processes
+    that judge; 1 means this process. A script that asks for more must guard its `__main__`.
+    `on_first_results` gets the records of one case of each op, or, after a while, of as many ops as
+    have been answered, if others will follow. `afterwards` gets all records, the targets, which
+    still answer, and `Judges.call`, which runs a function in a judge's process; it returns further
+    records, the explanations. With `reopen` the frameworks of a finished run are started for
+    `afterwards` alone. Raises JournalError if the directory holds another run, FrameworkError for a
+    name, flag or device that no framework has and for a kernel that cannot be loaded, and TypeError
+    or ValueError for an argument that is not a plan, folder, list of names, number of seconds or
+    number of judges."""
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
     directory, devices = as_path(directory, "directory"), as_names(devices, "devices")
@@ -100,9 +99,8 @@ def measure(
     judges = as_count(judges, "judges")
     progress, afterwards = as_function(progress, "progress"), as_function(afterwards, "afterwards")
     on_first_results = as_function(on_first_results, "on_first_results")
-    frameworks, devices_of = _requested_seats(
-        as_names(frameworks, "frameworks"), devices, setting_values
-    )
+    names = as_names(frameworks, "frameworks")
+    frameworks, devices_of = _requested(names, devices, setting_values)
     question = _question(plan, frameworks, devices, setting_values)
     journal = MeasurementJournal(directory, question, as_flag(resume, "resume"))
     reopen = as_flag(reopen, "reopen")
@@ -113,39 +111,40 @@ def measure(
     progress(Progress("starting the frameworks", finished, len(plan.units)))
     worthwhile = judges if reopen else max(1, (len(plan.units) - finished) // UNITS_EACH)
     with Judges(min(judges, worthwhile)) as pool:
-        sessions = open_sessions(devices_of, setting_values, timeout)
+        sessions = opened(devices_of, setting_values, timeout)
         try:
             _refuse_broken_kernels(sessions.values())
-            seats, environments = take_seats(sessions, devices_of)
+            targets, environments = targets_of(sessions, devices_of)
             _keep_environments(journal, environments, plan)
             started = {name for name, session in sessions.items() if session.status == "ok"}
-            _measure_units(plan, seats, pool, journal, started, timeout, progress, on_first_results)
-            _explain(seats, pool, journal, afterwards)
+            tell = progress, on_first_results
+            _measure_units(plan, targets, pool, journal, started, timeout, *tell)
+            _explain(targets, pool, journal, afterwards)
         finally:
             close_all(sessions.values())
     path = journal.finish(dict.fromkeys((*keys, *journal.done)))
     return _outcome(journal.records(), path)
 
 
-def _requested_seats(
+def _requested(
     names: Sequence[str], devices: Sequence[str], settings: Mapping[str, str]
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """The names as the grammar prints them, each once; and for each name without its device, the
     requested devices (empty: all). Raises FrameworkError for a name or flag that no framework
     has."""
     devices_of: dict[str, tuple[str, ...]] = {}
-    seats = {}
-    for spec, name in map(catalog.seat, names):
+    targets = {}
+    for spec, name in map(catalog.target, names):
         split_settings(spec.framework, merged(settings, name))
-        seats[str(name)] = name
-    for name in seats.values():
+        targets[str(name)] = name
+    for name in targets.values():
         requested = (name.device,) if name.device else tuple(devices)
         earlier = devices_of.get(str(name.anywhere))
         all_devices = not requested or earlier == ()
         devices_of[str(name.anywhere)] = (
             () if all_devices else tuple(dict.fromkeys((*(earlier or ()), *requested)))
         )
-    return tuple(seats), devices_of
+    return tuple(targets), devices_of
 
 
 def _refuse_broken_kernels(sessions: Iterable[Session]) -> None:
@@ -158,7 +157,7 @@ def _refuse_broken_kernels(sessions: Iterable[Session]) -> None:
 
 def _measure_units(
     plan: Plan,
-    seats: Sequence[Seat],
+    targets: Sequence[Target],
     judges: Judges,
     journal: MeasurementJournal,
     started: Collection[str],
@@ -171,11 +170,11 @@ def _measure_units(
     first = {unit.key for unit in plan.first}
     shown = len(first) == len(plan.units)
     end = time.monotonic() + FIRST_TABLE_SECONDS
-    threaded, first_replies = ThreadedSeats(timeout), FirstReplies(open_units)
+    threaded, first_replies = ThreadedTargets(timeout), FirstReplies(open_units)
     if any(unit.case is None for unit in open_units):
-        threaded.begin(seats)
+        threaded.begin(targets)
     try:
-        with Dispatcher(seats) as dispatcher:
+        with Dispatcher(targets) as dispatcher:
             try:
                 questions = (
                     _ask(unit, dispatcher, judges, threaded, first_replies) for unit in open_units
@@ -193,7 +192,7 @@ def _measure_units(
             except BaseException:
                 judges.abandon()
                 threaded.abandon()
-                abandon(seat.session for seat in seats)
+                abandon(target.session for target in targets)
                 raise
     finally:
         threaded.close()
@@ -208,7 +207,7 @@ def _ask(
     unit: Unit,
     dispatcher: Dispatcher,
     judges: Judges,
-    threaded: ThreadedSeats,
+    threaded: ThreadedTargets,
     first_replies: FirstReplies,
 ) -> AskedUnit:
     if unit.case is None:
@@ -219,17 +218,17 @@ def _ask(
 
 
 def _explain(
-    seats: Sequence[Seat], judges: Judges, journal: MeasurementJournal, afterwards: Afterwards
+    targets: Sequence[Target], judges: Judges, journal: MeasurementJournal, afterwards: Afterwards
 ) -> None:
     records = [record for of_unit in journal.done.values() for record in of_unit]
     try:
-        for record in afterwards(records, seats, judges.call):
+        for record in afterwards(records, targets, judges.call):
             key = unit_of(record)
             assert key is not None
             journal.add(key, [record])
     except BaseException:
         judges.abandon()
-        abandon(seat.session for seat in seats)
+        abandon(target.session for target in targets)
         raise
 
 
@@ -260,7 +259,7 @@ def _question(
     plan: Plan, frameworks: Sequence[str], devices: Sequence[str], settings: dict[str, str]
 ) -> dict[str, Any]:
     """What must be unchanged for a run to resume, which includes the content of a kernel's file."""
-    kernels = {name: catalog.seat(name)[0].framework.kernel for name in frameworks}
+    kernels = {name: catalog.target(name)[0].framework.kernel for name in frameworks}
     versions = {name: kernel["version"] for name, kernel in kernels.items() if kernel is not None}
     return {
         "refkernels": refkernels.__version__,

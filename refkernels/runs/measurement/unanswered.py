@@ -1,4 +1,4 @@
-"""Questions that a seat did not answer in time: larger ones of the same kind are not asked.
+"""Questions that a target did not answer in time: larger ones of the same kind are not asked.
 
 An op that hangs costs the whole time limit at every question. It is asked again only if an input is
 smaller or narrower, or a param differs. Otherwise the record is a timeout too, and names the
@@ -21,7 +21,7 @@ Inputs = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class SeatQuestion:
+class TargetQuestion:
     """An op in a direction, with its params and, by name, its inputs' shapes and dtypes."""
 
     op: str
@@ -30,11 +30,11 @@ class SeatQuestion:
     inputs: Mapping[str, tuple[tuple[int, ...], str, int, int]]
 
     @staticmethod
-    def of(op: str, direction: str, inputs: Inputs, params: Mapping[str, Any]) -> "SeatQuestion":
+    def of(op: str, direction: str, inputs: Inputs, params: Mapping[str, Any]) -> "TargetQuestion":
         sizes = {n: (a.shape, a.dtype.name, a.size, a.itemsize) for n, a in inputs.items()}
-        return SeatQuestion(op, direction, dict(params), sizes)
+        return TargetQuestion(op, direction, dict(params), sizes)
 
-    def covers(self, other: "SeatQuestion") -> bool:
+    def covers(self, other: "TargetQuestion") -> bool:
         """Whether `other` is the same question about inputs that are at least as large and wide."""
         same = (self.op, self.direction, self.params, self.inputs.keys()) == (
             other.op, other.direction, other.params, other.inputs.keys(),
@@ -56,13 +56,13 @@ class SeatQuestion:
 
 @dataclass
 class Unanswered:
-    """The questions that a seat did not answer in time, and those that it answered slowly, with its
-    replies."""
+    """The questions that a target did not answer in time, and those that it answered slowly, with
+    its replies."""
 
-    questions: list[tuple[SeatQuestion, Reply]] = field(default_factory=list)
-    slow: list[tuple[SeatQuestion, Reply]] = field(default_factory=list)
+    questions: list[tuple[TargetQuestion, Reply]] = field(default_factory=list)
+    slow: list[tuple[TargetQuestion, Reply]] = field(default_factory=list)
 
-    def add(self, question: SeatQuestion, reply: Reply) -> None:
+    def add(self, question: TargetQuestion, reply: Reply) -> None:
         """Remember the question if it ran out of time after the framework had started, or if its
         answer took longer than SLOW."""
         if reply.status == "timeout" and reply.started:
@@ -70,17 +70,17 @@ class Unanswered:
         elif reply.seconds > SLOW:
             self.slow.append((question, reply))
 
-    def takes_long(self, question: SeatQuestion) -> bool:
+    def takes_long(self, question: TargetQuestion) -> bool:
         """Whether a question that is no larger and no wider was answered slowly or not at all."""
         known = (*self.slow, *self.questions)
         return any(smaller.covers(question) for smaller, _ in known)
 
-    def instead(self, question: SeatQuestion, limit: float) -> Reply | None:
+    def instead(self, question: TargetQuestion, limit: float) -> Reply | None:
         """The reply to give instead of asking; None if the question is to be asked. `limit`: the
         seconds that an answer may take."""
         return next(self._replies(question, limit), None)
 
-    def _replies(self, question: SeatQuestion, limit: float) -> Iterator[Reply]:
+    def _replies(self, question: TargetQuestion, limit: float) -> Iterator[Reply]:
         for smaller, reply in self.questions:
             if smaller.covers(question):
                 yield Reply("timeout", f"{reply.reason}, with {smaller}; not asked with more")

@@ -16,23 +16,23 @@ from refkernels.op import Case
 from refkernels.records.words import SCHEMA
 from refkernels.runs.measurement.dispatcher import AskedUnit, Dispatcher
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat
+from refkernels.runs.measurement.targets import Target
 from refkernels.truth import Truth
 
 Record = dict[str, Any]
 Outputs = dict[str, npt.NDArray[Any]]
-Marked = tuple[Seat, Outputs, dict[str, int]]
-"""A seat, its outputs, and a number for the bits of each: equal bits have the same number."""
-Judge = Callable[[Unit, Sequence[Seat], Sequence[Future[Reply]]], Callable[[], list[Record]]]
+Marked = tuple[Target, Outputs, dict[str, int]]
+"""A target, its outputs, and a number for the bits of each: equal bits have the same number."""
+Judge = Callable[[Unit, Sequence[Target], Sequence[Future[Reply]]], Callable[[], list[Record]]]
 """Starts to judge a unit's answers; returns a function that waits for the records."""
 
 
 def ask_unit(unit: Unit, dispatcher: Dispatcher, judge: Judge) -> AskedUnit:
-    """Ask the seats a case; its records are those of `judged`."""
+    """Ask the targets a case; its records are those of `judged`."""
     inputs, params = _question(unit)
     replies = dispatcher.ask(_answer, unit, inputs, params)
     elements = sum(array.size for array in inputs.values())
-    return AskedUnit(unit, elements, judge(unit, dispatcher.seats, replies), replies)
+    return AskedUnit(unit, elements, judge(unit, dispatcher.targets, replies), replies)
 
 
 def _question(unit: Unit) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
@@ -43,15 +43,15 @@ def _question(unit: Unit) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
 
 
 def _answer(
-    seat: Seat, unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]
+    target: Target, unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]
 ) -> Reply:
-    return seat.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
+    return target.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
 
 
-def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[Record]:
-    """A measurement for each seat and output, and each pair's agreement.
+def judged(unit: Unit, targets: Sequence[Target], replies: Iterable[Reply]) -> list[Record]:
+    """A measurement for each target and output, and each pair's agreement.
 
-    A seat is a framework on a device. No failure of one seat affects the records of the others.
+    A target is a framework on a device. No failure of one target affects the records of the others.
     Replies are awaited only after the oracle has answered.
     """
     assert unit.case is not None
@@ -61,10 +61,10 @@ def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[
     answers: list[Marked] = []
     numbers: dict[tuple[Any, ...], int] = {}
     judgements: dict[int, Record] = {}
-    for seat, reply in zip(seats, replies, strict=True):
+    for target, reply in zip(targets, replies, strict=True):
         outputs = reply.outputs or {}
         status, reason = _accept(unit, reply.status, reply.reason, outputs, truth.reference)
-        head = _head(unit, unit.case, seat, inputs, params)
+        head = _head(unit, unit.case, target, inputs, params)
         if status != "ok":
             start = {} if reply.started else {"started": False}
             records.append({**head, "output": None, "status": status, "reason": reason, **start})
@@ -73,7 +73,7 @@ def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[
             name: numbers.setdefault((name, got.dtype.name, got.tobytes()), len(numbers))
             for name, got in outputs.items()
         }
-        answers.append((seat, outputs, marks))
+        answers.append((target, outputs, marks))
         timing = {"framework": reply.seconds, "oracle": truth.seconds}
         for output in truth.reference:
             if output in outputs:
@@ -125,12 +125,12 @@ def _accept(
 def _head(
     unit: Unit,
     case: Case,
-    seat: Seat,
+    target: Target,
     inputs: dict[str, npt.NDArray[Any]],
     params: dict[str, Any],
 ) -> Record:
     return {
-        **seat.head("measurement", unit.op.name, unit.direction, unit.dtype),
+        **target.head("measurement", unit.op.name, unit.direction, unit.dtype),
         "case": {
             "name": case.name,
             "regime": case.regime,
@@ -139,23 +139,23 @@ def _head(
             "shapes": {name: list(array.shape) for name, array in inputs.items()},
             "params": params,
         },
-        "settings": seat.settings,
-        "environment": seat.environment,
-        "formula": seat.formulas.get(unit.op.name),
+        "settings": target.settings,
+        "environment": target.environment,
+        "formula": target.formulas.get(unit.op.name),
     }
 
 
 def _agreements(unit: Unit, case: Case, answers: Sequence[Marked]) -> list[Record]:
     records: list[Record] = []
     compared: dict[tuple[int, int], Record] = {}
-    for (seat_a, a, marks_a), (seat_b, b, marks_b) in itertools.combinations(answers, 2):
+    for (target_a, a, marks_a), (target_b, b, marks_b) in itertools.combinations(answers, 2):
         for output in a:
             if output not in b or a[output].dtype != b[output].dtype:
                 continue
             pair = marks_a[output], marks_b[output]
             if pair not in compared:
                 compared[pair] = agreement(a[output], b[output])
-            same_device = seat_a.device == seat_b.device
+            same_device = target_a.device == target_b.device
             records.append(
                 {
                     "schema": SCHEMA,
@@ -164,11 +164,11 @@ def _agreements(unit: Unit, case: Case, answers: Sequence[Marked]) -> list[Recor
                     "direction": unit.direction,
                     "output": output,
                     "dtype": unit.dtype,
-                    "device": seat_a.device if same_device else "mixed",
+                    "device": target_a.device if same_device else "mixed",
                     "case": case.name,
                     "regime": case.regime,
-                    "a": seat_a.label(unit.op.name),
-                    "b": seat_b.label(unit.op.name),
+                    "a": target_a.label(unit.op.name),
+                    "b": target_b.label(unit.op.name),
                     **compared[pair],
                 }
             )

@@ -18,7 +18,7 @@ ONE_THREAD = {
 class SweepQuestion:
     """An op, a framework, a device and a format. `call` limits the inputs of one call of the
     framework; an answer may depend on its position in the array, so it is part of the question.
-    `seat` is the framework as the user named it (`seat_names`); `settings` include its own."""
+    `target` is the framework as the user named it (`target_names`); `settings` include its own."""
 
     op: str
     framework: str | Spec | Framework
@@ -27,9 +27,9 @@ class SweepQuestion:
     settings: Mapping[str, str] = field(default_factory=dict)
     call: int = 1 << 20
     timeout: float = 120.0
-    seat: str = ""
+    target: str = ""
 
     @property
     def name(self) -> str:
         """The framework's name in records."""
-        return self.seat or str(self.framework)
+        return self.target or str(self.framework)

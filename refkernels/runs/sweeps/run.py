@@ -33,8 +33,8 @@ from refkernels.runs.sweeps.pool import Job, Processes, WorkerPool
 from refkernels.runs.sweeps.question import ONE_THREAD, SweepQuestion
 from refkernels.runs.sweeps.search import run_restart
 from refkernels.runs.sweeps.tally import SweepTally
-from refkernels.seat_names import SeatName, merged, short
 from refkernels.suggestion import instead, quoted
+from refkernels.target_names import TargetName, merged, short
 
 CHUNK = 1 << 24
 CALL = 1 << 20
@@ -49,7 +49,7 @@ class SweepPlan:
     """What a sweep asks, independent of the workers that answer it."""
 
     ops: tuple[str, ...]
-    frameworks: tuple[tuple[Spec, SeatName], ...]
+    frameworks: tuple[tuple[Spec, TargetName], ...]
     dtypes: tuple[str, ...]
     device: str = "cpu"
     range: str | None = None
@@ -85,7 +85,7 @@ def plan(
     settings: Mapping[str, str] | None = None,
     **others: Any,
 ) -> SweepPlan:
-    """A SweepPlan, after a check of all names. `frameworks` are names of seats (`seat_names`),
+    """A SweepPlan, after a check of all names. `frameworks` are names of targets (`target_names`),
     whose own settings and device take precedence over those for all; `others` are further fields of
     a SweepPlan. Raises ValueError (unknown op, dtype or range, an op that no sweep can cover),
     FrameworkError (unknown framework or flag), and TypeError for an unknown field and for an
@@ -100,11 +100,11 @@ def plan(
             raise ValueError(f"There is no dtype {quoted(dtype)}: {instead(dtype, DTYPES)}.")
         if range is not None:
             patterns.parse_range(range, formats.get(dtype))
-    seats = {str(name): (spec, name) for spec, name in map(catalog.seat, frameworks)}
-    for spec, name in seats.values():
+    targets = {str(name): (spec, name) for spec, name in map(catalog.target, frameworks)}
+    for spec, name in targets.values():
         split_settings(spec.framework, _settings(settings, name))
     return SweepPlan(
-        tuple(dict.fromkeys(ops)), tuple(seats.values()), tuple(dict.fromkeys(dtypes)),
+        tuple(dict.fromkeys(ops)), tuple(targets.values()), tuple(dict.fromkeys(dtypes)),
         range=range, settings=settings, **others,
     )  # fmt: skip
 
@@ -189,7 +189,7 @@ def most_at_once(plan: SweepPlan) -> int:
     return max([1, *(len(unit.jobs) for unit in units_of(plan))])
 
 
-def _settings(settings: Mapping[str, str] | None, name: SeatName) -> dict[str, str]:
+def _settings(settings: Mapping[str, str] | None, name: TargetName) -> dict[str, str]:
     return merged({**ONE_THREAD, **(settings or {})}, name)
 
 
@@ -303,8 +303,8 @@ def _question(plan: SweepPlan) -> Json:
     }
 
 
-def _label(question: SweepQuestion, seat: str) -> str:
-    return f"{question.op} {seat} {question.device} {question.dtype}"
+def _label(question: SweepQuestion, target: str) -> str:
+    return f"{question.op} {target} {question.device} {question.dtype}"
 
 
 def _checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:

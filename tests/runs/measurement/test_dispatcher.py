@@ -1,4 +1,4 @@
-"""Seats are asked ahead of the judge, each in its own order, and none waits for another."""
+"""Targets are asked ahead of the judge, each in its own order, and none waits for another."""
 
 import threading
 from collections.abc import Iterator
@@ -10,18 +10,18 @@ from waiting import HANGS
 from refkernels.runs.measurement import dispatcher
 from refkernels.runs.measurement.dispatcher import AskedUnit, Dispatcher, in_advance
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat
+from refkernels.runs.measurement.targets import Target
 
-SLOW, FAST = (cast(Seat, name) for name in ("slow", "fast"))
+SLOW, FAST = (cast(Target, name) for name in ("slow", "fast"))
 
 
-def test_a_slow_seat_keeps_no_other_waiting_and_each_keeps_its_order() -> None:
+def test_a_slow_target_keeps_no_other_waiting_and_each_keeps_its_order() -> None:
     answered: dict[Any, list[int]] = {SLOW: [], FAST: []}
     done = threading.Event()
 
-    def answer(seat: Seat, number: int) -> bool:
-        in_time = done.wait(HANGS) if seat is SLOW else True
-        answered[seat].append(number)
+    def answer(target: Target, number: int) -> bool:
+        in_time = done.wait(HANGS) if target is SLOW else True
+        answered[target].append(number)
         if answered[FAST] == [0, 1, 2]:
             done.set()
         return in_time
@@ -32,11 +32,11 @@ def test_a_slow_seat_keeps_no_other_waiting_and_each_keeps_its_order() -> None:
     assert answered == {SLOW: [0, 1, 2], FAST: [0, 1, 2]}
 
 
-def test_questions_that_no_seat_has_begun_are_dropped_on_leaving() -> None:
+def test_questions_that_no_target_has_begun_are_dropped_on_leaving() -> None:
     begun, go_on = threading.Event(), threading.Event()
     answered: list[int] = []
 
-    def answer(seat: Seat, number: int) -> None:
+    def answer(target: Target, number: int) -> None:
         begun.set()
         go_on.wait()
         answered.append(number)
@@ -53,7 +53,7 @@ def test_questions_that_no_seat_has_begun_are_dropped_on_leaving() -> None:
     ("elements", "ahead"),
     [(1, dispatcher.AHEAD), (dispatcher.ELEMENTS // 4, 4), (2 * dispatcher.ELEMENTS, 0)],
 )
-def test_the_seats_are_asked_ahead_as_far_as_memory_allows(elements: int, ahead: int) -> None:
+def test_the_targets_are_asked_ahead_as_far_as_memory_allows(elements: int, ahead: int) -> None:
     drawn: list[int] = []
 
     def questions() -> Iterator[AskedUnit]:

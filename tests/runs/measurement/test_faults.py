@@ -229,13 +229,13 @@ def test_a_worker_killed_from_outside_costs_one_record(
 def catch_sessions(monkeypatch: pytest.MonkeyPatch) -> dict[str, Session]:
     """The sessions that measure() opens, as it opens them."""
     caught: dict[str, Session] = {}
-    original: Callable[..., dict[str, Session]] = run.open_sessions
+    original: Callable[..., dict[str, Session]] = run.opened
 
     def opened(*arguments: Any) -> dict[str, Session]:
         caught.update(original(*arguments))
         return caught
 
-    monkeypatch.setattr(run, "open_sessions", opened)
+    monkeypatch.setattr(run, "opened", opened)
     return caught
 
 

@@ -14,10 +14,10 @@ from refkernels.frameworks.gateway import Reply, Session
 from refkernels.op import Direction
 from refkernels.runs.measurement import invariance
 from refkernels.runs.measurement.dispatcher import KEPT, AskedUnit, Dispatcher, FirstReplies
-from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, ask_invariance
+from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedTargets, ask_invariance
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat
-from refkernels.runs.measurement.unanswered import SeatQuestion
+from refkernels.runs.measurement.targets import Target
+from refkernels.runs.measurement.unanswered import TargetQuestion
 from refkernels.runs.measurement.unit import ask_unit
 
 Array = npt.NDArray[Any]
@@ -83,19 +83,19 @@ def summed(gradient: Array, target: Array) -> Array:
     return gradient.sum(axis=axes, keepdims=True)
 
 
-class Threaded(ThreadedSeats):
-    def pair(self, seat: Seat) -> tuple[Seat, Seat]:
-        fault = cast(Kernel, seat.session).fault
-        single, double = (seated(Kernel(fault, threads)) for threads in (1, 2))
+class Threaded(ThreadedTargets):
+    def pair(self, target: Target) -> tuple[Target, Target]:
+        fault = cast(Kernel, target.session).fault
+        single, double = (target_of_kernel(Kernel(fault, threads)) for threads in (1, 2))
         return single, double
 
 
-def seated(kernel: Kernel) -> Seat:
-    return Seat(cast(Session, kernel), kernel.fault, "1.0", "cpu", {}, "none")
+def target_of_kernel(kernel: Kernel) -> Target:
+    return Target(cast(Session, kernel), kernel.fault, "1.0", "cpu", {}, "none")
 
 
 def invariance_of(unit: Unit, kernel: Kernel) -> list[dict[str, Any]]:
-    with Dispatcher([seated(kernel)]) as dispatcher:
+    with Dispatcher([target_of_kernel(kernel)]) as dispatcher:
         return ask_invariance(unit, dispatcher, Threaded(1.0)).records()
 
 
@@ -117,8 +117,8 @@ def test_interpreters_start_ahead_where_processors_are_idle(
     start = lambda session: started.append(session.settings["OMP_NUM_THREADS"])  # noqa: E731
     monkeypatch.setattr(Session, "start", start)
     monkeypatch.setattr(invariance, "usable_cores", lambda: cores)
-    threaded = ThreadedSeats(1.0)
-    threaded.begin([Seat(Session("numpy"), "numpy", "2", "cpu", {}, "none")])
+    threaded = ThreadedTargets(1.0)
+    threaded.begin([Target(Session("numpy"), "numpy", "2", "cpu", {}, "none")])
     threaded.close()
     assert sorted(started) == expected
 
@@ -170,11 +170,11 @@ def test_a_kernel_that_settles_after_some_calls_is_named() -> None:
     assert 0 < first["different"] < first["elements"]
 
 
-def test_an_emulated_seat_is_asked_in_one_interpreter() -> None:
+def test_an_emulated_target_is_asked_in_one_interpreter() -> None:
     unit = Unit(registry.get("sin"), None, "float32", "forward")
-    seat = replace(seated(Kernel("first calls")), emulated=True)
-    with Dispatcher([seat]) as dispatcher:  # `ThreadedSeats` would start two more
-        records = ask_invariance(unit, dispatcher, cast(ThreadedSeats, None)).records()
+    target = replace(target_of_kernel(Kernel("first calls")), emulated=True)
+    with Dispatcher([target]) as dispatcher:  # `ThreadedTargets` would start two more
+        records = ask_invariance(unit, dispatcher, cast(ThreadedTargets, None)).records()
     held = {record["property"]: (record["status"], record["holds"]) for record in records}
     assert held["run_to_run"][0] == held["position"][0] == held["batch"][0] == "ok"
     assert held["threads"] == ("unsupported", None)
@@ -203,32 +203,32 @@ class Slowly(Kernel):
         return replace(reply, seconds=11.0 if size > 500 else 0.1)
 
 
-def test_a_case_that_took_the_seat_long_is_not_asked_again() -> None:
+def test_a_case_that_took_the_target_long_is_not_asked_again() -> None:
     unit = Unit(registry.get("sin"), None, "float32", "forward")
-    seat = seated(Slowly("nothing"))
-    with Dispatcher([seat]) as dispatcher:
-        seat.run("sin", "forward", {"x": np.ones(501, np.float32)}, {})
-        cast(Slowly, seat.session).largest = 0
+    target = target_of_kernel(Slowly("nothing"))
+    with Dispatcher([target]) as dispatcher:
+        target.run("sin", "forward", {"x": np.ones(501, np.float32)}, {})
+        cast(Slowly, target.session).largest = 0
         records = ask_invariance(unit, dispatcher, Threaded(1.0)).records()
-        assert cast(Slowly, seat.session).largest <= 500
+        assert cast(Slowly, target.session).largest <= 500
         by_property = {record["property"]: record for record in records}
         assert by_property["run_to_run"]["elements"] > 0
 
-        least = SeatQuestion.of("sin", "forward", {"x": np.ones(0, "f4")}, {})
-        seat.unanswered.slow.append((least, Reply("ok", seconds=0.0)))
+        least = TargetQuestion.of("sin", "forward", {"x": np.ones(0, "f4")}, {})
+        target.unanswered.slow.append((least, Reply("ok", seconds=0.0)))
         records = ask_invariance(unit, dispatcher, Threaded(1.0)).records()
     assert {record["status"] for record in records} == {"timeout"}
 
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_an_answer_that_was_judged_is_the_first_of_two(wrong: bool) -> None:
-    """The seats are asked a case once more, not twice; if the judged answer differs, it shows."""
+    """The targets are asked a case once more, not twice; if the judged answer differs, it shows."""
     op = registry.get("sin")
     cases = tuple(op.cases()[:2])
     invariance = Unit(op, None, "float32", "forward", cases)
     kernel = Kernel("nothing")
     first_replies = FirstReplies([invariance])
-    with Dispatcher([seated(kernel)]) as dispatcher:
+    with Dispatcher([target_of_kernel(kernel)]) as dispatcher:
         ask_invariance(invariance, dispatcher, Threaded(1.0)).records()
         calls, kernel.calls = kernel.calls, 0
         for case in cases:

@@ -1,4 +1,4 @@
-"""A seat that did not answer in time is not asked the same with more; the record says so."""
+"""A target that did not answer in time is not asked the same with more; the record says so."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +9,7 @@ import pytest
 
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.runs import measurement
-from refkernels.runs.measurement.seats import Seat
+from refkernels.runs.measurement.targets import Target
 
 LIMIT = 1000  # elements: `Slow` does not answer more
 
@@ -32,23 +32,23 @@ class Slow:
         return Reply("ok", seconds=self.seconds * x.size)
 
 
-def seat_of(session: Slow) -> Seat:
-    return Seat(cast(Session, session), "slow", "1", "cpu", {}, "slow-1")
+def target_of(session: Slow) -> Target:
+    return Target(cast(Session, session), "slow", "1", "cpu", {}, "slow-1")
 
 
 def ask(
-    seat: Seat, n: int, dtype: str = "float32", axis: int | None = None, op: str = "max",
+    target: Target, n: int, dtype: str = "float32", axis: int | None = None, op: str = "max",
     direction: str = "backward",
 ) -> Reply:  # fmt: skip
-    return seat.run(op, direction, {"x": np.ones((1, n), dtype)}, {"axis": axis})
+    return target.run(op, direction, {"x": np.ones((1, n), dtype)}, {"axis": axis})
 
 
 def test_a_larger_question_is_not_asked_and_its_record_names_the_smaller() -> None:
     session = Slow()
-    seat = seat_of(session)
-    assert ask(seat, 2000).status == "timeout"
+    target = target_of(session)
+    assert ask(target, 2000).status == "timeout"
     for n, dtype in ((2000, "float32"), (5000, "float32"), (2000, "float64")):
-        reply = ask(seat, n, dtype)
+        reply = ask(target, n, dtype)
         assert reply.status == "timeout"
         assert reply.reason == (
             "slow: no answer within 120 s, with x [1, 2000] float32; not asked with more"
@@ -59,18 +59,18 @@ def test_a_larger_question_is_not_asked_and_its_record_names_the_smaller() -> No
 def test_a_question_that_would_exceed_the_limit_is_not_asked() -> None:
     """By the time that each element took in a smaller one, if that was slow."""
     session = Slow(seconds=0.05)
-    seat = seat_of(session)
-    assert ask(seat, 100).status == "ok"  # 5 s: not slow
-    assert ask(seat, 400).status == "ok"  # 20 s: slow, so that 2,400 elements take 120 s
+    target = target_of(session)
+    assert ask(target, 100).status == "ok"  # 5 s: not slow
+    assert ask(target, 400).status == "ok"  # 20 s: slow, so that 2,400 elements take 120 s
     asked = len(session.asked)
-    reply = ask(seat, 2500)
+    reply = ask(target, 2500)
     assert (reply.status, len(session.asked)) == ("timeout", asked)
     assert reply.reason == (
         "125 s or more are expected, and the limit is 120 s: "
         "20 s with x [1, 400] float32; not asked with more"
     )
-    assert ask(seat, 900).status == "ok"
-    ask(seat, 2500, axis=-1)
+    assert ask(target, 900).status == "ok"
+    ask(target, 2500, axis=-1)
     assert len(session.asked) == asked + 2
 
 
@@ -87,25 +87,25 @@ def test_a_question_that_would_exceed_the_limit_is_not_asked() -> None:
 )
 def test_a_smaller_narrower_or_other_question_is_asked(other: dict[str, Any]) -> None:
     session = Slow()
-    seat = seat_of(session)
-    ask(seat, 2000)
-    ask(seat, **other)
+    target = target_of(session)
+    ask(target, 2000)
+    ask(target, **other)
     assert len(session.asked) == 2
 
 
 @pytest.mark.parametrize(("status", "started"), [("killed", True), ("timeout", False)])
 def test_other_failures_do_not_keep_a_question_from_being_asked(status: str, started: bool) -> None:
     session = Slow(status, started)
-    seat = seat_of(session)
-    ask(seat, 2000)
-    ask(seat, 2000)
+    target = target_of(session)
+    ask(target, 2000)
+    ask(target, 2000)
     assert len(session.asked) == 2
 
 
-def test_another_seat_is_asked() -> None:
+def test_another_target_is_asked() -> None:
     first, second = Slow(), Slow()
-    ask(seat_of(first), 2000)
-    ask(seat_of(second), 2000)
+    ask(target_of(first), 2000)
+    ask(target_of(second), 2000)
     assert len(second.asked) == 1
 
 

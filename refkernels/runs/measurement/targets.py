@@ -1,4 +1,4 @@
-"""Seats: each framework on each of its devices, ready to answer; or the reason why it is not."""
+"""Targets: each framework on each of its devices, ready to answer; or the reason why it is not."""
 
 import hashlib
 import json
@@ -13,14 +13,14 @@ import numpy.typing as npt
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.records.words import SCHEMA
-from refkernels.runs.measurement.unanswered import SeatQuestion, Unanswered
+from refkernels.runs.measurement.unanswered import TargetQuestion, Unanswered
 
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Seat:
-    """One framework on one device. `framework` is its name without the device (`seat_names`),
+class Target:
+    """One framework on one device. `framework` is its name without the device (`target_names`),
     `settings` are its own and those given to all. `absent` says why there is no such device; it is
     then the answer to every question. `formulas` names the formula of each op for which the
     framework has no kernel of its own. `emulated`: its interpreters take minutes to start.
@@ -38,12 +38,12 @@ class Seat:
     unanswered: Unanswered = field(default_factory=Unanswered, compare=False)
 
     def label(self, op: str) -> str:
-        """The name of the seat in tables about `op`."""
+        """The name of the target in tables about `op`."""
         name = self.formulas.get(op, self.framework)
         return name if self.device == "cpu" else f"{name}:{self.device}"
 
     def head(self, kind: str, op: str, direction: str, dtype: str) -> dict[str, Any]:
-        """How a record of the seat begins."""
+        """How a record of the target begins."""
         return {
             "schema": SCHEMA,
             "kind": kind,
@@ -56,8 +56,8 @@ class Seat:
         }
 
     @property
-    def name_only(self) -> "Seat":
-        """The seat without its session, which cannot go to another process."""
+    def name_only(self) -> "Target":
+        """The target without its session, which cannot go to another process."""
         return replace(self, session=cast(Session, None), unanswered=Unanswered())
 
     def run(
@@ -71,7 +71,7 @@ class Seat:
         """Ask the framework; any failure there is returned as a status."""
         if self.absent is not None:
             return Reply("unsupported", self.absent)
-        question = SeatQuestion.of(op, direction, inputs, params)
+        question = TargetQuestion.of(op, direction, inputs, params)
         known_reply = self.unanswered.instead(question, self.session.limit)
         if known_reply is not None:
             return known_reply
@@ -83,7 +83,7 @@ class Seat:
         return reply
 
 
-def open_sessions(
+def opened(
     frameworks: Iterable[str], settings: Mapping[str, str], timeout: float
 ) -> dict[str, Session]:
     """A session for each name (without a device), with the settings given to all and its own. All
@@ -111,18 +111,18 @@ def abandon(sessions: Iterable[Session]) -> None:
         session.abandon()
 
 
-def take_seats(
+def targets_of(
     sessions: Mapping[str, Session], devices: Mapping[str, Sequence[str]]
-) -> tuple[list[Seat], list[Record]]:
-    """The seats, and an environment record for each framework that started.
+) -> tuple[list[Target], list[Record]]:
+    """The targets, and an environment record for each framework that started.
 
     `devices` chooses for each session by name ("cpu") or kind ("cuda" for cuda:0, cuda:1); an empty
     choice takes every device that the framework reports. A framework that did not start, or has no
-    such device, keeps one seat that answers with the reason. Raises FrameworkError for a device
+    such device, keeps one target that answers with the reason. Raises FrameworkError for a device
     that no framework has.
     """
     _refuse_unknown_devices(sessions, devices)
-    seats: list[Seat] = []
+    targets: list[Target] = []
     records: list[Record] = []
     for name, session in sessions.items():
         info = session.info or {}
@@ -137,14 +137,14 @@ def take_seats(
                 {"schema": SCHEMA, "kind": "environment", "id": identity, **environment, **about}
             )
         formulas, emulated = info.get("formulas", {}), "emulator" in environment
-        seats += [
-            Seat(
+        targets += [
+            Target(
                 session, name, version, device, session.settings, identity, absent, formulas,
                 emulated,
             )
             for device, absent in _places(name, info, devices[name])
         ]  # fmt: skip
-    return seats, records
+    return targets, records
 
 
 def _places(

@@ -1,13 +1,13 @@
-"""One grammar reads and prints the names of seats; any other text is refused with the reason."""
+"""One grammar reads and prints the names of targets; any other text is refused with the reason."""
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refkernels.seat_names import (
+from refkernels.target_names import (
     KernelPath,
-    SeatName,
-    SeatNameError,
+    TargetName,
+    TargetNameError,
     framework_of,
     merged,
     parse,
@@ -15,46 +15,46 @@ from refkernels.seat_names import (
 )
 
 NAMES = {
-    "torch": SeatName("torch"),
-    "torch==2.6.0": SeatName("torch", "2.6.0"),
-    "torch==2.13.0+cpu": SeatName("torch", "2.13.0+cpu"),
-    " torch == 2.6.0 ": SeatName("torch", "2.6.0"),
-    "torch@ATEN_CPU_CAPABILITY=avx2": SeatName(
+    "torch": TargetName("torch"),
+    "torch==2.6.0": TargetName("torch", "2.6.0"),
+    "torch==2.13.0+cpu": TargetName("torch", "2.13.0+cpu"),
+    " torch == 2.6.0 ": TargetName("torch", "2.6.0"),
+    "torch@ATEN_CPU_CAPABILITY=avx2": TargetName(
         "torch", settings=(("ATEN_CPU_CAPABILITY", "avx2"),)
     ),
-    "torch@OMP_NUM_THREADS=1,num_threads=2": SeatName(
+    "torch@OMP_NUM_THREADS=1,num_threads=2": TargetName(
         "torch", settings=(("OMP_NUM_THREADS", "1"), ("num_threads", "2"))
     ),
-    "paddle:gpu:0": SeatName("paddle", device="gpu:0"),
-    "torch:mps": SeatName("torch", device="mps"),
-    "torch==2.6.0@OMP_NUM_THREADS=1:cuda:0": SeatName(
+    "paddle:gpu:0": TargetName("paddle", device="gpu:0"),
+    "torch:mps": TargetName("torch", device="mps"),
+    "torch==2.6.0@OMP_NUM_THREADS=1:cuda:0": TargetName(
         "torch", "2.6.0", settings=(("OMP_NUM_THREADS", "1"),), device="cuda:0"
     ),
-    "torch@CUBLAS_WORKSPACE_CONFIG=%3A4096%3A8:cuda:0": SeatName(
+    "torch@CUBLAS_WORKSPACE_CONFIG=%3A4096%3A8:cuda:0": TargetName(
         "torch", settings=(("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),), device="cuda:0"
     ),
-    "torch@LD_PRELOAD=/opt/libm.so:cuda:0": SeatName(
+    "torch@LD_PRELOAD=/opt/libm.so:cuda:0": TargetName(
         "torch", settings=(("LD_PRELOAD", "/opt/libm.so"),), device="cuda:0"
     ),
-    "numpy@NPY_DISABLE_CPU_FEATURES=AVX2 FMA3": SeatName(
+    "numpy@NPY_DISABLE_CPU_FEATURES=AVX2 FMA3": TargetName(
         "numpy", settings=(("NPY_DISABLE_CPU_FEATURES", "AVX2 FMA3"),)
     ),
-    "torch@EMPTY=": SeatName("torch", settings=(("EMPTY", ""),)),
-    "./my_kernels.py:layernorm": SeatName(kernel=KernelPath("./my_kernels.py", "layernorm")),
-    "my kernels/fast one.py:layernorm": SeatName(
+    "torch@EMPTY=": TargetName("torch", settings=(("EMPTY", ""),)),
+    "./my_kernels.py:layernorm": TargetName(kernel=KernelPath("./my_kernels.py", "layernorm")),
+    "my kernels/fast one.py:layernorm": TargetName(
         kernel=KernelPath("my kernels/fast one.py", "layernorm")
     ),
-    "C:\\kernels\\mine.py:layernorm": SeatName(
+    "C:\\kernels\\mine.py:layernorm": TargetName(
         kernel=KernelPath("C:\\kernels\\mine.py", "layernorm")
     ),
-    "\\\\server\\share\\mine.PY:f": SeatName(kernel=KernelPath("\\\\server\\share\\mine.PY", "f")),
-    "C:/kernels/mine.dll:gelu@OMP_NUM_THREADS=1:cuda:1": SeatName(
+    "\\\\server\\mine.PY:f": TargetName(kernel=KernelPath("\\\\server\\mine.PY", "f")),
+    "C:/kernels/mine.dll:gelu@OMP_NUM_THREADS=1:cuda:1": TargetName(
         kernel=KernelPath("C:/kernels/mine.dll", "gelu"),
         settings=(("OMP_NUM_THREADS", "1"),),
         device="cuda:1",
     ),
-    "libm.so.6:sin": SeatName(kernel=KernelPath("libm.so.6", "sin")),
-    "/home/me@here/k.py:f": SeatName(kernel=KernelPath("/home/me@here/k.py", "f")),
+    "libm.so.6:sin": TargetName(kernel=KernelPath("libm.so.6", "sin")),
+    "/home/me@here/k.py:f": TargetName(kernel=KernelPath("/home/me@here/k.py", "f")),
 }  # fmt: skip
 
 WRONG = {
@@ -103,7 +103,7 @@ def test_a_name_is_read_as_it_is_meant(text: str) -> None:
 
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong_names_are_refused_in_one_sentence(text: str) -> None:
-    with pytest.raises(SeatNameError) as caught:
+    with pytest.raises(TargetNameError) as caught:
         parse(text)
     message = str(caught.value)
     assert WRONG[text] in message
@@ -130,20 +130,20 @@ FUNCTIONS = st.from_regex(r"[^\W\d]\w{0,5}", fullmatch=True).filter(str.isidenti
 
 
 @st.composite
-def names(draw: st.DrawFn) -> SeatName:
+def names(draw: st.DrawFn) -> TargetName:
     settings = tuple(draw(SETTINGS).items())
     device = draw(DEVICES)
     try:
         if draw(st.booleans()):
             kernel = KernelPath(draw(FILES), draw(FUNCTIONS))
-            return SeatName(kernel=kernel, settings=settings, device=device)
-        return SeatName(draw(FRAMEWORKS), draw(VERSIONS), settings=settings, device=device)
-    except SeatNameError:  # a file with blanks at its ends, a framework called a.py
-        return SeatName("torch", settings=settings, device=device)
+            return TargetName(kernel=kernel, settings=settings, device=device)
+        return TargetName(draw(FRAMEWORKS), draw(VERSIONS), settings=settings, device=device)
+    except TargetNameError:  # a file with blanks at its ends, a framework called a.py
+        return TargetName("torch", settings=settings, device=device)
 
 
 @given(names())
-def test_what_is_printed_is_read_as_the_same_seat(name: SeatName) -> None:
+def test_what_is_printed_is_read_as_the_same_target(name: TargetName) -> None:
     assert parse(str(name)) == name
     assert parse(f" {name} ") == name
     assert str(name).isprintable()
@@ -156,7 +156,7 @@ def test_what_is_printed_is_read_as_the_same_seat(name: SeatName) -> None:
 def test_any_text_is_a_name_that_prints_back_or_is_refused_with_a_reason(text: str) -> None:
     try:
         name = parse(text)
-    except SeatNameError as error:
+    except TargetNameError as error:
         message = str(error)
     else:
         assert parse(str(name)) == name
@@ -177,8 +177,8 @@ def test_any_text_is_a_name_that_prints_back_or_is_refused_with_a_reason(text: s
     ],
 )
 def test_a_name_that_no_text_could_have_cannot_be_made(name: dict[str, object], said: str) -> None:
-    with pytest.raises(SeatNameError, match=said):
-        SeatName(**name)  # type: ignore[arg-type]
+    with pytest.raises(TargetNameError, match=said):
+        TargetName(**name)  # type: ignore[arg-type]
 
 
 def test_the_order_of_settings_does_not_matter() -> None:
@@ -186,11 +186,11 @@ def test_the_order_of_settings_does_not_matter() -> None:
     assert str(parse("torch@B=1,A=2")) == "torch@A=2,B=1"
 
 
-def test_a_seat_without_its_device_is_its_interpreter() -> None:
+def test_a_target_without_its_device_is_its_interpreter() -> None:
     assert str(parse("torch==2.6@A=1:cuda:0").anywhere) == "torch==2.6@A=1"
 
 
-def test_a_seats_own_settings_go_before_those_of_all() -> None:
+def test_a_targets_own_settings_go_before_those_of_all() -> None:
     assert merged({"A": "1", "B": "1"}, parse("torch@B=2")) == {"A": "1", "B": "2"}
 
 

@@ -1,4 +1,4 @@
-"""Seat names: a framework or kernel, with its version, its settings and its device.
+"""Target names: a framework or kernel, with its version, its settings and its device.
 
     torch    torch==2.6.0    torch==2.13.0+cpu              a framework, in a version
     torch@ATEN_CPU_CAPABILITY=avx2,num_threads=1            under settings
@@ -6,7 +6,7 @@
     torch==2.6.0@OMP_NUM_THREADS=1:cuda:0                   all of them, in this order
     ./my_kernels.py:layernorm    C:\\kernels\\mine.py:f       a kernel: a function of a file
 
-    seat     = (framework ["==" version] | file ":" function) ["@" settings] [":" device]
+    target   = (framework ["==" version] | file ":" function) ["@" settings] [":" device]
     settings = name "=" value {"," name "=" value}          each name once
     device   = kind [":" index]                             kind in lower case: cpu, cuda:0, gpu:1
 
@@ -35,8 +35,8 @@ _DEVICE = re.compile(r"[a-z][a-z0-9_]*(?::\d+)?", re.ASCII)
 _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/])")
 
 
-class SeatNameError(ValueError):
-    """The name of a seat is malformed; the message is one sentence with a suggested fix."""
+class TargetNameError(ValueError):
+    """The name of a target is malformed; the message is one sentence with a suggested fix."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,11 @@ class KernelPath:
 
 
 @dataclass(frozen=True)
-class SeatName:
-    """The parts of a seat's name; exactly one of `framework` and `kernel` is set. "" leaves a part
-    open.
+class TargetName:
+    """The parts of a target's name, of which either `framework` or `kernel` is set; "" is open.
 
     The version is normalized (PEP 440) and the settings are sorted by name, so two names of one
-    seat are equal. Raises SeatNameError for parts that no seat's name can have.
+    target are equal. Raises TargetNameError for parts that no target's name can have.
     """
 
     framework: str = ""
@@ -69,7 +68,7 @@ class SeatName:
 
     def __post_init__(self) -> None:
         if (self.kernel is None) == (not self.framework):
-            raise SeatNameError(f"a seat is a framework or a kernel: {EXAMPLES}")
+            raise TargetNameError(f"a target is a framework or a kernel: {EXAMPLES}")
         if self.kernel is None:
             _check_framework(self.framework)
         else:
@@ -79,14 +78,14 @@ class SeatName:
         _check_settings(self.settings)
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
         if self.device and not _DEVICE.fullmatch(self.device):
-            raise SeatNameError(
+            raise TargetNameError(
                 f"{self.device!r} is not a device: write a kind in lower case, perhaps with an "
                 "index, such as cpu, cuda:0 or gpu:1 (a ':' in a setting's value is written %3A)"
             )
 
     @property
-    def anywhere(self) -> SeatName:
-        """The name without its device, which names the seat's interpreter."""
+    def anywhere(self) -> TargetName:
+        """The name without its device, which names the target's interpreter."""
         return replace(self, device="")
 
     def __str__(self) -> str:
@@ -97,31 +96,29 @@ class SeatName:
         return head + version + (f"@{settings}" if settings else "") + device
 
 
-def parse(text: str) -> SeatName:
-    """Parse a name. Raises SeatNameError, with one sentence, for any other text."""
+def parse(text: str) -> TargetName:
+    """Parse a name. Raises TargetNameError, with one sentence, for any other text."""
     text = text.strip()
     if not text:
-        raise SeatNameError(f"the name of a seat is empty: write {EXAMPLES}")
+        raise TargetNameError(f"the name of a target is empty: write {EXAMPLES}")
     if not text.isprintable():
-        raise SeatNameError(f"{text!r} has a character that cannot be printed: write it as %XX")
+        raise TargetNameError(f"{text!r} has a character that cannot be printed: write it as %XX")
     parts = None if _SET.match(text) else _KERNEL.fullmatch(text)
     if parts is not None and (parts[2] is not None or _looks_like_a_path(parts[1])):
         if not parts[2]:
-            raise SeatNameError(
-                f"{text!r} names no function of the file: write {parts[1]}:FUNCTION"
-            )
-        settings, device = _after_the_seat(text, parts[3])
-        return SeatName(
+            raise TargetNameError(f"{text!r} names no function: write {parts[1]}:FUNCTION")
+        settings, device = _after_the_target(text, parts[3])
+        return TargetName(
             kernel=KernelPath(unquote(parts[1]), parts[2].strip()), settings=settings, device=device
         )
     return _framework(text)
 
 
 def framework_of(text: str) -> str:
-    """The framework in a name; the text itself if it is neither a seat's name nor a kernel's."""
+    """The framework in a name; the text itself if it is neither a target's name nor a kernel's."""
     try:
         return parse(text).framework or text
-    except SeatNameError:
+    except TargetNameError:
         return text
 
 
@@ -129,7 +126,7 @@ def is_kernel(text: str) -> bool:
     """Whether a name is a kernel's."""
     try:
         return parse(text).kernel is not None
-    except SeatNameError:
+    except TargetNameError:
         return False
 
 
@@ -138,38 +135,40 @@ def short(text: str) -> str:
     """A name as tables show it: a kernel's without its abi, which says only how to call it."""
     try:
         name = parse(text)
-    except SeatNameError:
+    except TargetNameError:
         return text
     shown_settings = tuple(setting for setting in name.settings if setting[0] != "abi")
     return text if name.kernel is None else str(replace(name, settings=shown_settings))
 
 
-def _framework(text: str) -> SeatName:
+def _framework(text: str) -> TargetName:
     head = re.split("[@:]", text, maxsplit=1)[0]
-    settings, device = _after_the_seat(text, text[len(head) :])
+    settings, device = _after_the_target(text, text[len(head) :])
     name, equals, version = (part.strip() for part in head.partition("=="))
     if equals and not version:
-        raise SeatNameError(f"{text!r} names no version: write {name}==X.Y.Z, or {name} alone")
+        raise TargetNameError(f"{text!r} names no version: write {name}==X.Y.Z, or {name} alone")
     if not equals and "=" in name:
         name, _, version = name.partition("=")
-        raise SeatNameError(f"{text!r} has one '=': write {name}=={version or 'X.Y.Z'}")
+        raise TargetNameError(f"{text!r} has one '=': write {name}=={version or 'X.Y.Z'}")
     if not name:
-        raise SeatNameError(f"{text!r} names no framework: write {EXAMPLES}")
-    return SeatName(name, version, settings=settings, device=device)
+        raise TargetNameError(f"{text!r} names no framework: write {EXAMPLES}")
+    return TargetName(name, version, settings=settings, device=device)
 
 
-def _after_the_seat(text: str, tail: str) -> tuple[tuple[tuple[str, str], ...], str]:
+def _after_the_target(text: str, tail: str) -> tuple[tuple[tuple[str, str], ...], str]:
     """The settings and the device of "", "@...", ":..." or "@...:..."."""
     settings, colon, device = tail.partition(":")
     if "@" in device:
-        raise SeatNameError(
+        raise TargetNameError(
             f"{text!r} has its device before its settings: write the settings first, as in "
             "torch@OMP_NUM_THREADS=1:cuda:0"
         )
     if colon and not device.strip():
-        raise SeatNameError(f"{text!r} ends in a colon: a device follows it, such as cpu or cuda:0")
+        raise TargetNameError(
+            f"{text!r} ends in a colon: a device follows it, such as cpu or cuda:0"
+        )
     if settings and not settings[1:].strip():
-        raise SeatNameError(f"{text!r} has no settings after its '@': NAME=VALUE follows it")
+        raise TargetNameError(f"{text!r} has no settings after its '@': NAME=VALUE follows it")
     return tuple(_settings(text, settings[1:])) if settings else (), device.strip()
 
 
@@ -177,17 +176,17 @@ def _settings(text: str, settings: str) -> Iterator[tuple[str, str]]:
     for part in settings.split(","):
         name, equals, value = part.partition("=")
         if not equals or not name.strip():
-            raise SeatNameError(
+            raise TargetNameError(
                 f"{part.strip()!r} in {text!r} is not a setting: write NAME=VALUE, with commas "
                 "between several (a ',' in a value is written %2C)"
             )
         if "@" in value:
-            raise SeatNameError(
+            raise TargetNameError(
                 f"{text!r} has a second '@': several settings are separated by commas, and an '@' "
                 "in a value is written %40"
             )
         if value.startswith("=") or "==" in value:
-            raise SeatNameError(
+            raise TargetNameError(
                 f"{text!r} has its version after its settings: write the version first, as in "
                 "torch==2.6.0@OMP_NUM_THREADS=1 (a second '=' in a value is written %3D)"
             )
@@ -197,20 +196,20 @@ def _settings(text: str, settings: str) -> Iterator[tuple[str, str]]:
 def _check_framework(name: str) -> None:
     if _FRAMEWORK.fullmatch(name) and name == name.strip() and not _looks_like_a_path(name):
         return
-    raise SeatNameError(
+    raise TargetNameError(
         f"{name!r} is neither a framework's name nor FILE.py:FUNCTION: write {EXAMPLES}"
     )
 
 
 def _check_kernel(kernel: KernelPath, version: str) -> None:
     if version:
-        raise SeatNameError(f"{kernel} is a kernel, and a kernel has no version: leave it out")
+        raise TargetNameError(f"{kernel} is a kernel, and a kernel has no version: leave it out")
     if not kernel.function.isidentifier():
-        raise SeatNameError(
+        raise TargetNameError(
             f"{kernel.function!r} is not the name of a function: write FILE.py:FUNCTION"
         )
     if not _looks_like_a_path(kernel.file) or kernel.file != kernel.file.strip():
-        raise SeatNameError(
+        raise TargetNameError(
             f"{kernel.file!r} is not a file of kernels: its name ends in .py, .so, .dylib or .dll"
         )
     _check_text(kernel.file)
@@ -219,12 +218,12 @@ def _check_kernel(kernel: KernelPath, version: str) -> None:
 def _check_settings(settings: tuple[tuple[str, str], ...]) -> None:
     names = [name for name, _ in settings]
     if invalid := [name for name in names if not _SETTING.fullmatch(name)]:
-        raise SeatNameError(
+        raise TargetNameError(
             f"{invalid[0]!r} is not the name of an environment variable or flag: write letters, "
             "digits, underscores and dots"
         )
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise SeatNameError(f"{repeated[0]} is set twice: leave one of them out")
+        raise TargetNameError(f"{repeated[0]} is set twice: leave one of them out")
     for _, value in settings:
         _check_text(value)
 
@@ -233,7 +232,7 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise SeatNameError(f"{text!r} is not Unicode text: rename it") from None
+        raise TargetNameError(f"{text!r} is not Unicode text: rename it") from None
 
 
 def _looks_like_a_path(text: str) -> bool:
@@ -246,7 +245,7 @@ def _normalized_version(framework: str, version: str) -> str:
     try:
         return str(Version(version))
     except InvalidVersion:
-        raise SeatNameError(
+        raise TargetNameError(
             f"'{framework}=={version}' names no version: write {framework}==X.Y.Z, or {framework} "
             "alone"
         ) from None
@@ -271,12 +270,12 @@ def _quoted(text: str, special: str) -> str:
     )
 
 
-def merged(settings: Mapping[str, str], name: SeatName) -> dict[str, str]:
-    """The settings for all seats, overridden by those in this name."""
+def merged(settings: Mapping[str, str], name: TargetName) -> dict[str, str]:
+    """The settings for all targets, overridden by those in this name."""
     return {**settings, **dict(name.settings)}
 
 
-def with_setting(name: SeatName, key: str, value: str | None) -> SeatName:
+def with_setting(name: TargetName, key: str, value: str | None) -> TargetName:
     """The name with one more setting, unless it already has that setting or `value` is None."""
     if value is None or key in dict(name.settings):
         return name

@@ -1,4 +1,4 @@
-"""Several seats of one framework are measured side by side, each under its own settings."""
+"""Several targets of one framework are measured side by side, each under its own settings."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +13,10 @@ from refkernels.frameworks.gateway import Session
 from refkernels.runs import measurement
 from refkernels.runs.measurement import unit
 from refkernels.runs.measurement.dispatcher import Dispatcher
-from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, ask_invariance
+from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedTargets, ask_invariance
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat
-from refkernels.seat_names import SeatName, parse
+from refkernels.runs.measurement.targets import Target
+from refkernels.target_names import TargetName, parse
 
 NAMES = ("numpy", "numpy@OMP_NUM_THREADS=1", "numpy@NPY_DISABLE_CPU_FEATURES=:cpu", "numpy:cpu")
 CASE = "sin/subnormals[seed=0]"
@@ -25,11 +25,11 @@ CASE = "sin/subnormals[seed=0]"
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> measurement.RunOutcome:
     plan = measurement.select(["sin"], ["float32"], [CASE])
-    folder = tmp_path_factory.mktemp("seats") / "out"
+    folder = tmp_path_factory.mktemp("targets") / "out"
     return measurement.measure(plan, folder, frameworks=NAMES, settings={"FOR_ALL": "1"})
 
 
-def test_each_seat_has_records_of_its_own(outcome: measurement.RunOutcome) -> None:
+def test_each_target_has_records_of_its_own(outcome: measurement.RunOutcome) -> None:
     measured = [record for record in outcome.records if record.get("status") == "ok"]
     settings = {record["framework"]: record["settings"] for record in measured}
     assert settings == {
@@ -41,7 +41,7 @@ def test_each_seat_has_records_of_its_own(outcome: measurement.RunOutcome) -> No
     assert outcome.faults == 0
 
 
-def test_each_seat_has_an_environment_and_agrees_with_each_other(
+def test_each_target_has_an_environment_and_agrees_with_each_other(
     outcome: measurement.RunOutcome,
 ) -> None:
     frameworks = [
@@ -55,7 +55,7 @@ def test_each_seat_has_an_environment_and_agrees_with_each_other(
     assert all(str(parse(name)) == name for pair in pairs for name in pair)
 
 
-def test_a_run_with_the_same_seats_goes_on(outcome: measurement.RunOutcome) -> None:
+def test_a_run_with_the_same_targets_goes_on(outcome: measurement.RunOutcome) -> None:
     plan = measurement.select(["sin"], ["float32"], [CASE])
     again = measurement.measure(
         plan, outcome.path.parent, frameworks=NAMES, settings={"FOR_ALL": "1"}, resume=True
@@ -84,18 +84,18 @@ def test_what_cannot_be_measured_is_refused_in_one_sentence(
     assert "\n" not in str(caught.value)
 
 
-def test_a_seats_own_number_of_threads_does_not_hide_what_threads_change() -> None:
+def test_a_targets_own_number_of_threads_does_not_hide_what_threads_change() -> None:
     session = Session("numpy@OMP_NUM_THREADS=1")
-    seat = Seat(session, "numpy@OMP_NUM_THREADS=1", None, "cpu", session.settings, "id")
-    pair = ThreadedSeats(1.0).pair(seat)
-    assert [seat.session.settings["OMP_NUM_THREADS"] for seat in pair] == ["1", "2"]
+    target = Target(session, "numpy@OMP_NUM_THREADS=1", None, "cpu", session.settings, "id")
+    pair = ThreadedTargets(1.0).pair(target)
+    assert [target.session.settings["OMP_NUM_THREADS"] for target in pair] == ["1", "2"]
 
 
-def test_a_seat_that_does_not_start_is_not_started_again_for_invariance() -> None:
-    session, threaded = Session("numpy", start_timeout=0.001), ThreadedSeats(1.0)
-    seat = Seat(session, "numpy", None, "cpu", session.settings, "id")
+def test_a_target_that_does_not_start_is_not_started_again_for_invariance() -> None:
+    session, threaded = Session("numpy", start_timeout=0.001), ThreadedTargets(1.0)
+    target = Target(session, "numpy", None, "cpu", session.settings, "id")
     question = Unit(registry.get("sin"), None, "float32", "forward")
-    with Dispatcher([seat]) as dispatcher:
+    with Dispatcher([target]) as dispatcher:
         records = ask_invariance(question, dispatcher, threaded).records()
     assert {record["property"] for record in records} == set(PROPERTIES)
     assert {(record["status"], record["started"]) for record in records} == {("timeout", False)}
@@ -114,34 +114,34 @@ def test_a_session_has_the_settings_and_the_device_of_its_name() -> None:
 def test_answers_with_the_same_bits_are_judged_once(tmp_path: Path) -> None:
     plan = measurement.select(["sin"], ["float32"], [CASE])
     plan = replace(plan, units=plan.units[:1])
-    seats = ["numpy", "numpy@OMP_NUM_THREADS=1", "numpy@OMP_NUM_THREADS=2"]
+    targets = ["numpy", "numpy@OMP_NUM_THREADS=1", "numpy@OMP_NUM_THREADS=2"]
     with (
         mock.patch.object(unit, "judge_by", wraps=unit.judge_by) as judge,
         mock.patch.object(unit, "agreement", wraps=unit.agreement) as agreement,
     ):
-        records = measurement.measure(plan, tmp_path / "out", frameworks=seats).records
+        records = measurement.measure(plan, tmp_path / "out", frameworks=targets).records
     measured = [record for record in records if record["kind"] == "measurement"]
     pairs = [record for record in records if record["kind"] == "agreement"]
-    assert [record["framework"] for record in measured] == seats
+    assert [record["framework"] for record in measured] == targets
     assert len({record["digest"] for record in measured}) == 1
     assert len(pairs) == 3
     assert all(pair["equal_bits"] == pair["elements"] > 0 for pair in pairs)
     assert (judge.call_count, agreement.call_count) == (1, 1)
 
 
-def test_every_instruction_set_of_a_framework_is_a_seat(tmp_path: Path) -> None:
+def test_every_instruction_set_of_a_framework_is_a_target(tmp_path: Path) -> None:
     with Session("numpy") as session:
         choices = session.info["instruction_sets"]
     if not choices:
         with pytest.raises(FrameworkError, match="no instruction sets to choose"):
             measurement.with_instruction_sets(["numpy"], {}, 60.0)
         pytest.skip("NumPy has one instruction set for this processor")
-    seats = measurement.with_instruction_sets(["numpy", "libm"], {}, 60.0)
-    assert [parse(seat) for seat in seats[: len(choices) + 1]] == [
-        SeatName("numpy"),
-        *(SeatName("numpy", settings=((name, value),)) for name, value in choices),
+    targets = measurement.with_instruction_sets(["numpy", "libm"], {}, 60.0)
+    assert [parse(target) for target in targets[: len(choices) + 1]] == [
+        TargetName("numpy"),
+        *(TargetName("numpy", settings=((name, value),)) for name, value in choices),
     ]
-    assert seats[len(choices) + 1 :] == ("libm",)
+    assert targets[len(choices) + 1 :] == ("libm",)
     first = choices[0][0]
     fixed = measurement.with_instruction_sets(["numpy"], {first: choices[0][1]}, 60.0)
-    assert not any(first in seat for seat in fixed)  # chosen for all already
+    assert not any(first in target for target in fixed)  # chosen for all already
