@@ -21,9 +21,11 @@ from refkernels.cli.shared.options import (
     Frameworks,
     Language,
     Names,
+    Oracle,
     Params,
     Settings,
     Timeout,
+    case_or_oracle,
     parse_settings,
 )
 from refkernels.cli.shared.pages import show
@@ -31,7 +33,8 @@ from refkernels.records.files import write_whole
 
 
 def explain(
-    case_or_op: CaseOrOp,
+    case_or_op: CaseOrOp = None,
+    oracle: Oracle = None,
     inputs: Annotated[
         Names | None,
         typer.Option(
@@ -85,6 +88,7 @@ def explain(
 
     faults: list[str] = []
     severity.check(fail_on)
+    case_or_op = case_or_oracle(case_or_op, oracle)
     if pasted is not None:
         if framework or kernel or abi or python or save is not None or settings:
             refuse(

@@ -12,7 +12,7 @@ import typer
 from refkernels.cli.shared import completion, options
 from refkernels.cli.shared.endings import refuse, refusing, resumable
 from refkernels.cli.shared.kernels import named_kernels
-from refkernels.cli.shared.options import MOST_SEED, OWN, AsJson, Language, Names, Resume
+from refkernels.cli.shared.options import MOST_SEED, AsJson, Language, Names, Oracle, Resume
 from refkernels.cli.shared.progress import shown
 
 
@@ -20,10 +20,7 @@ def judge(
     kernel: Annotated[
         str, typer.Argument(metavar="KERNEL|DIR", help="FILE.py:FUNCTION, or a folder of files.")
     ],
-    op: Annotated[
-        str | None,
-        typer.Option("--op", "--oracle", help=f"Its op, {OWN}", autocompletion=completion.ops),
-    ] = None,
+    op: Oracle = None,
     dtypes: Annotated[
         Names | None,
         typer.Option(
@@ -80,8 +77,8 @@ def judge(
     every function that is named after an op is judged; the pages list the right ones by time, and
     the status is 0 if all are right.
     """
-    from refkernels.judging.folder import NOT_JUDGED
     from refkernels.judging.judge import judge as verdict_on
+    from refkernels.judging.judgement import NOT_JUDGED
     from refkernels.judging.tasks import judge_candidate
     from refkernels.reporting.judging import views
 
@@ -95,9 +92,7 @@ def judge(
     asked["shapes"] = shapes
     if Path(kernel).is_dir():
         if abi is not None or task is not None:
-            refuse(
-                "A folder has Python files: --abi is for a library, --task is for one candidate."
-            )
+            refuse("A folder has no library, for --abi, and --task is for one candidate.")
         question = {**asked, "op": op, "python": python}
         _folder(Path(kernel), out or Path("judged"), question, resume, junit, lang, as_json)
         return
@@ -107,16 +102,19 @@ def judge(
     with refusing():
         if task is not None:
             names = [kernel]
-            record = judge_candidate(task, kernel, **asked)
+            if abi or python:
+                refuse("A task's candidate runs in torch: leave out --abi and --python.")
+            judgement = judge_candidate(task, kernel, op, **asked)
         else:
             folder = f"{kernel} is no folder either"
             names, _ = named_kernels([kernel], [op] if op else [], abi, python, folder)
-            record = verdict_on(names[0], **asked).to_dict()
+            judgement = verdict_on(names[0], **asked)
+    record = judgement.to_dict()
     command = ["refkernels", "judge", names[0], "--seed", str(record["seed"])]
     for option, value, default in (("--level", level, "default"), ("--device", device, "cpu")):
         command += [option, value] if value != default else []
     several = {"--dtype": dtypes, "--length": length, "--shape": shape}
-    several |= {"--oracle": [op] if op and ".py:" in op else [], "--task": [str(task)] * bool(task)}
+    several |= {"--oracle": [op] if op and ".py:" in op else [], "--task": task and [str(task)]}
     for option, values in several.items():
         command += [part for text in values or () for part in (option, text)]
     never = allow_overflow is False
@@ -141,12 +139,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def _write_junit(path: Path | None, records: list[dict[str, Any]], lang: str) -> None:
-    from refkernels.judging.junit import document
-    from refkernels.reporting.judging import views
+    from refkernels.testing import junit as document
 
     if path is not None:
-        texts = ["\n".join(views.lines(record, "", lang)[:-1]) for record in records]
-        _write(path, document(records, texts))
+        _write(path, document(records, lang))
 
 
 def _folder(

@@ -16,13 +16,16 @@ from refkernels.cli.shared.options import (
     DrawSeed,
     Inputs,
     Names,
+    Oracle,
     Params,
+    case_or_oracle,
 )
 from refkernels.cli.shared.pages import show
 
 
 def probe(
-    case_or_op: CaseOrOp,
+    case_or_op: CaseOrOp = None,
+    oracle: Oracle = None,
     inputs: Inputs = None,
     outputs: Annotated[
         Names | None,
@@ -45,6 +48,7 @@ def probe(
     from refkernels.diagnosis import probe as probes
     from refkernels.reporting.answer import probe as pages
 
+    case_or_op = case_or_oracle(case_or_op, oracle)
     with refusing(out):
         with tensors_of([], 120.0) as tensors:
             case = read_case(case_or_op, inputs, outputs, param, direction, tensors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,16 +20,16 @@ from refkernels.cli.shared.options import (
     Dtype,
     Inputs,
     Names,
+    Oracle,
     Params,
+    case_or_oracle,
     read_lengths,
 )
 
-if TYPE_CHECKING:
-    from refkernels.op import Op
-
 
 def tolerances(
-    case_or_op: CaseOrOp,
+    case_or_op: CaseOrOp = None,
+    oracle: Oracle = None,
     inputs: Inputs = None,
     shape: Annotated[
         Names | None,
@@ -51,17 +51,33 @@ def tolerances(
     """
     from dataclasses import asdict
 
+    import numpy as np
     from rich.console import Console
     from rich.table import Table
 
     from refkernels import registry
+    from refkernels.arithmetic import formats
+    from refkernels.judging.challenges import Drawer
     from refkernels.testing import tolerances as tolerances_of
 
+    case_or_op = case_or_oracle(case_or_op, oracle)
     with refusing():
-        drawn = _drawn(shape or (), dtype, seed, {text.partition("=")[0] for text in inputs or ()})
+        shapes = _shapes(shape or (), {text.partition("=")[0] for text in inputs or ()})
+        if (kind := formats.get(dtype).dtype) is None:
+            raise ValueError(f"{dtype} is not a format of arrays.")
+        drawn = {name: np.zeros(axes, kind) for name, axes in shapes.items()}
         with tensors_of([], 120.0) as tensors:
             case = read_case(case_or_op, inputs or [], [], param or [], direction, tensors, drawn)
-        case.inputs.update(_fitted(drawn, registry.get(case.op), dtype))
+        case.inputs.update(drawn)
+        op = registry.get(case.op)
+        if drawn and not shapes.keys() - set(op.takes(case.direction)):
+            drawers, rng = (
+                [Drawer(op, way, dtype) for way in op.directions],
+                np.random.default_rng(seed),
+            )
+            filled = drawers[op.directions.index(case.direction)].filled("typical", rng, shapes)
+            positive = {name for drawer in drawers for name in drawer.roles.positive}
+            case.inputs.update({n: abs(a) if n in positive else a for n, a in filled.items()})
         allowed = tolerances_of(case.op, case.inputs, case.params, case.direction)
     if as_json:
         typer.echo(json.dumps({name: asdict(t) for name, t in allowed.items()}, allow_nan=False))
@@ -74,45 +90,14 @@ def tolerances(
     console.print("ulp: what they allow an element of median size, for these inputs only.")
 
 
-def _drawn(shapes: Sequence[str], dtype: str, seed: int, from_files: set[str]) -> dict[str, Any]:
-    """The arrays of --shape; `from_files`: those of --input. Raises ValueError (one sentence)."""
-    import numpy as np
-
-    from refkernels.arithmetic import formats
-
-    format, rng = formats.get(dtype), np.random.default_rng(seed)
-    if format.dtype is None:
-        raise ValueError(f"{dtype} is not a format of arrays.")
-    drawn: dict[str, Any] = {}
-    for text in shapes:
+def _shapes(texts: Sequence[str], from_files: set[str]) -> dict[str, tuple[int, ...]]:
+    """Those of --shape; `from_files`: the names of --input. Raises ValueError (one sentence)."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for text in texts:
         name, axes = read_lengths("--shape", text, "x=32,768", least=0)
         if math.prod(axes) > MOST_ELEMENTS:
             raise ValueError(f"--shape {text!r} has more than {MOST_ELEMENTS:,} elements.")
-        if name in from_files or name in drawn:
+        if name in from_files or name in shapes:
             raise ValueError(f"{name} is given twice.")
-        drawn[name] = rng.standard_normal(axes).astype(format.dtype)
-    return drawn
-
-
-def _fitted(drawn: dict[str, Any], op: Op, dtype: str) -> dict[str, Any]:
-    """The drawn arrays as the op takes them: booleans, whole numbers below every length (they are
-    classes, rows of a table, positions), and the absolute value of what is never negative."""
-    import numpy as np
-
-    from refkernels.judging.challenges import Drawer
-
-    roles = [Drawer(op, way, dtype).roles for way in op.directions if drawn]
-    positive = frozenset().union(*(role.positive for role in roles))
-    least = min((length for array in drawn.values() for length in array.shape), default=1)
-    fitted = {}
-    for name, array in drawn.items():
-        kind = op.kinds.get(name)
-        if kind == "bool":
-            fitted[name] = array > 0
-        elif kind == "int":
-            fitted[name] = np.arange(array.size, dtype=np.int64).reshape(array.shape) % max(
-                least, 1
-            )
-        else:
-            fitted[name] = np.abs(array) if name in positive else array
-    return fitted
+        shapes[name] = axes
+    return shapes

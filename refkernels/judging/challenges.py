@@ -152,7 +152,7 @@ class Drawer:
         for shapes in self.own_shapes(most):
             for family in ("typical", "exact", "scales", "mixed"):
                 if family != "exact" or self.summed:
-                    inputs = self._filled(family, rng, shapes)
+                    inputs = self.filled(family, rng, shapes)
                     yield _of_family("own", self._challenge(family, inputs, self.op.params))
 
     def own_shapes(self, most: int) -> Iterator[Shapes]:
@@ -184,7 +184,7 @@ class Drawer:
         for i, n in enumerate(rows):
             yield self.shapes.of_lengths(least[0], (*least[1][:i], n, *least[1][i + 1 :]))
 
-    def _filled(self, family: str, rng: np.random.Generator, shapes: Shapes) -> dict[str, Any]:
+    def filled(self, family: str, rng: np.random.Generator, shapes: Shapes) -> dict[str, Any]:
         """Numbers of a family; whole numbers below every length, which are classes and rows."""
         kinds = {n: self.roles.arguments[n].kind for n in shapes}
         floats = {n: shape for n, shape in shapes.items() if kinds[n] == "float"}

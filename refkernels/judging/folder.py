@@ -19,14 +19,12 @@ from typing import Any, NamedTuple
 from refkernels.frameworks import catalog, kernels
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
-from refkernels.judging.judgement import VERDICTS
+from refkernels.judging.judgement import NOT_JUDGED, VERDICTS, not_judged
 from refkernels.records.journal import Journal, Json, Words
 from refkernels.records.texts import showable
-from refkernels.records.words import SCHEMA
 from refkernels.target_names import KernelPath, TargetName, with_setting
 
 RECORDS = "judgements.jsonl"
-NOT_JUDGED = "not_judged"
 
 
 class JudgementJournal(Journal):
@@ -55,12 +53,12 @@ def kernels_in(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, st
     for path in sorted(folder.glob("*.py")):
         if showable(path.name) != path.name:
             reason = "Its name has characters that no page can show: rename it."
-            refused.append(refusal(showable(str(path)), op, reason))
+            refused.append(not_judged(showable(str(path)), op, reason).to_dict())
             continue
         try:
             functions = kernels.functions(path, op)
         except kernels.KernelError as error:
-            refused.append(refusal(str(path), op, showable(f"{error}.")))
+            refused.append(not_judged(str(path), op, showable(f"{error}.")).to_dict())
             continue
         accepted += [(path, function) for function in functions]
     return accepted, refused
@@ -139,15 +137,7 @@ def _judged(entry: str, op: str, **settings: Any) -> Json:
     try:
         return judge(entry, **{"times": True, **settings}).to_dict()
     except (ValueError, catalog.FrameworkError) as error:
-        return refusal(entry, op, showable(f"{str(error).rstrip('.')}."))
+        reason = f"{str(error).rstrip('.')}."
     except Exception as error:  # one kernel that breaks the judge does not stop the folder
         reason = f"The judge failed on it ({type(error).__name__}: {error})."
-        return refusal(entry, op, showable(reason))
-
-
-def refusal(kernel: str, op: str | None, reason: str) -> Json:
-    """The record of a kernel that is not judged."""
-    return {
-        "schema": SCHEMA, "kind": "judgement", "kernel": kernel, "op": op, "direction": "",
-        "dtype": "", "verdict": NOT_JUDGED, "score": None, "why": reason,
-    }  # fmt: skip
+    return not_judged(entry, op, showable(reason)).to_dict()

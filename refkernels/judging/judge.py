@@ -267,10 +267,8 @@ def _protocol(
         findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
     elif protocol.turns(wrong):
         again = running.calls(protocol.calls[: len(replies)])
-        if (
-            wrong
-            == _wrong(protocol, again, lambda c, r: c.fault(r.outputs) if r.outputs else None)[0]
-        ):
+        fault: Any = lambda c, r: c.fault(r.outputs) if r.outputs else None  # noqa: E731
+        if wrong == _wrong(protocol, again, fault)[0]:
             findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
     if not equal_bits:
         findings.flags.append("not_deterministic")

@@ -10,6 +10,7 @@ from typing import Any
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
 
+NOT_JUDGED = "not_judged"
 RIGHT, LOWER, LIMITED, WRONG, UNFAIR, NOT_ENOUGH = VERDICTS = (
     "right",
     "lower_precision",
@@ -36,8 +37,8 @@ class Reason:
 class Judgement:
     """The verdict on one kernel of one op, in one direction and dtype.
 
-    verdict     "right", "lower_precision", "range_limited", "wrong", "unfair" or
-                "not_enough_shown"
+    verdict     "right", "lower_precision", "range_limited", "wrong", "unfair",
+                "not_enough_shown" or "not_judged"
     score       1 for a right kernel, 0 for an unfair one, else the share of the challenges that it
                 answered rightly; None where not enough is shown
     reasons     why, the strongest first; empty for "right"
@@ -62,6 +63,8 @@ class Judgement:
     flushes     the last import before its process flushed subnormal numbers, None if it does not
     cause       what `explain` found about a wrong answer, as its record
     time        the median and the least time of some calls, in seconds, and their inputs
+    task        of a task's candidate, the task's file and its sizes
+    why         of what is not judged, the reason
     """
 
     kernel: str
@@ -69,8 +72,8 @@ class Judgement:
     direction: str
     dtype: str
     verdict: str
-    seed: int
-    level: str
+    seed: int | None = None
+    level: str = ""
     reasons: tuple[Reason, ...] = ()
     families: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     score: float | None = None
@@ -90,6 +93,8 @@ class Judgement:
     flushes: str | None = None
     cause: Mapping[str, Any] | None = None
     time: Mapping[str, Any] | None = None
+    task: Mapping[str, Any] | None = None
+    why: str = ""
     seconds: float = 0.0
 
     @property
@@ -111,6 +116,12 @@ class Judgement:
         mutants = {name: fields.pop(name) for name in ("killed", "alive", "hidden")}
         renamed = {name: fields.pop(field) for field, name in _RENAMED.items()}
         head = {"schema": SCHEMA, "kind": "judgement"}
+        fields = {k: v for k, v in fields.items() if v or k not in ("task", "why")}
         record = {**head, **fields, **renamed, "families": families, "mutants": mutants}
         stored: dict[str, Any] = storable(record)
         return stored
+
+
+def not_judged(kernel: str, op: str | None, why: str, **known: Any) -> Judgement:
+    """The Judgement of a kernel that is not judged, and the reason."""
+    return Judgement(kernel, op or "", "", "", NOT_JUDGED, why=why, **known)

@@ -1,7 +1,5 @@
 """Judgements as JUnit's XML, which CI systems read: a test case for each kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree

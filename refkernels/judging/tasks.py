@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import secrets
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,8 @@ from typing import Any
 from refkernels import registry
 from refkernels.judging import own_sizes
 from refkernels.judging.examination import Examinations
-from refkernels.judging.folder import refusal
 from refkernels.judging.judge import judge
-from refkernels.judging.judgement import NOT_ENOUGH
+from refkernels.judging.judgement import NOT_ENOUGH, Judgement, not_judged
 from refkernels.op import Op
 from refkernels.programs.program import ProgramError, TorchProgram
 from refkernels.programs.program_op import op_of
@@ -54,21 +54,24 @@ def read(path: Path) -> tuple[Op, TorchProgram]:
     return op, program
 
 
-def judge_candidate(task: Path, kernel: str, **settings: Any) -> dict[str, Any]:
-    """The record of a candidate's judgement, FILE.py[:CLASS], or why it is not judged: where the
+def judge_candidate(
+    task: Path, kernel: str, oracle: str | Op | None = None, **settings: Any
+) -> Judgement:
+    """The judgement of a candidate, FILE.py[:CLASS], or why it is not judged: where the
     Model cannot be read, or is not right itself. `settings` are those of `judge`. Model and
     candidate are asked the same, and share the truths. Where the Model differs from its program in
     special values alone, the candidate may give either's. Raises as `judge` does."""
+    if oracle is not None:
+        raise ValueError("A task's Model is the oracle: leave out the op.")
     file, _, cls = kernel.partition(".py:")
     candidate, cls = Path(file if file.endswith(".py") else f"{file}.py"), cls or "ModelNew"
     settings["seed"] = secrets.randbits(48) if settings.get("seed") is None else settings["seed"]
     settings |= {"examinations": Examinations(), "causes": False}  # a search takes minutes
-    refused = {**refusal(kernel, None, ""), "seed": settings["seed"], "reasons": []}
     asked: dict[str, Any] = {"file": str(task)}
     try:
         op, program = read(task)
     except ProgramError as error:
-        return {**refused, "why": str(error), "task": asked}
+        return not_judged(kernel, None, str(error), seed=settings["seed"], task=asked)
     asked |= {"sizes": dict(program.sizes), "larger": [dict(s.sizes) for s in program.larger]}
     with tempfile.TemporaryDirectory() as name:
         target = partial(_target, Path(name), task, program, op.name)
@@ -77,14 +80,14 @@ def judge_candidate(task: Path, kernel: str, **settings: Any) -> dict[str, Any]:
         model = judge(definition, op, **{**settings, **once})
         if any(reason.kind != "wrong_special" for reason in model.reasons):
             why = "task:cannot_tell" if model.verdict == NOT_ENOUGH else "task:other"
-            reasons = model.to_dict()["reasons"]
-            return {**refused, "op": op.name, "why": why, "reasons": reasons, "task": asked}
+            known = {"seed": model.seed, "reasons": model.reasons, "task": asked}
+            return not_judged(kernel, op.name, why, **known)
         other = None if model.right else definition
         judgement = judge(target(candidate, cls), op, definition=other, **settings)
     if judgement.right and judgement.dtype == program.dtype:
         device = settings.get("device") or "cpu"
         judgement = own_sizes.asked(judgement, program, task, (candidate, cls), device)
-    return {**judgement.to_dict(), "kernel": kernel, "task": asked}
+    return replace(judgement, kernel=kernel, task=asked)
 
 
 def _target(folder: Path, task: Path, program: TorchProgram, op: str, file: Path, cls: str) -> str:

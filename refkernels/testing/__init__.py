@@ -10,14 +10,12 @@
 `assert_kernel` finds oracle and bound itself; `assert_rounding` takes them; `assert_ulp` takes a
 fixed number of ulp. `cases` gives an op's own hard cases to `pytest.mark.parametrize`, and
 `strategies`, a module of its own, draws questions for Hypothesis; `tolerances` gives the atol and
-rtol for a suite that must keep `allclose`; `judge` is for kernels that were generated, and may have
-been written to pass. Arrays may be NumPy arrays or anything with DLPack or `__array__`.
+rtol for a suite that must keep `allclose`; `judge` is for kernels that may have been written to
+pass. Arrays may be NumPy arrays or anything with DLPack or `__array__`.
 
 A wrong answer raises AssertionError, whose message says where it is wrong, by how much and, as far
-as `refkernels.explain` finds it, why. Elements whose exact value is not enclosed are not checked:
-they issue an `UncertifiedWarning`, and an output with only such elements fails. What overflow,
-underflow or cancellation leaves undecided issues a `RangeWarning` or an `IllConditionedWarning`. A
-call that makes no sense raises TypeError or ValueError.
+as `refkernels.explain` finds it, why; a call that makes no sense, TypeError or ValueError. What is
+not certified, or left undecided by overflow, underflow or cancellation, issues a warning.
 """
 
 from refkernels.testing.assertions import assert_kernel, assert_rounding, assert_ulp
@@ -28,7 +26,7 @@ from refkernels.testing.demands import (
     UncertifiedWarning,
     UnusualErrorWarning,
 )
-from refkernels.testing.judging import judge
+from refkernels.testing.judging import judge, junit
 from refkernels.testing.tolerances import Tolerance, tolerances
 
 __all__ = [
@@ -42,5 +40,6 @@ __all__ = [
     "assert_ulp",
     "cases",
     "judge",
+    "junit",
     "tolerances",
 ]

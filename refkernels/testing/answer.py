@@ -20,6 +20,7 @@ from refkernels.range_limits import VAGUE, RangeLimits, doubtful_error
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 Places = list[int]
+Breaks = tuple[tuple[str, ...], Bools]
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,7 @@ class JudgedOutput:
     attainable: Callable[[], Sequence[Mapping[str, Array]]] = tuple
     inputs: Mapping[str, Array] = field(default_factory=dict)
     limits: RangeLimits | None = None
-    breaks: Callable[[Array, Bools], tuple[tuple[str, ...], Bools]] = lambda got, _: (
-        (),
-        got != got,
-    )
+    breaks: Callable[[Array, Bools], Breaks] = lambda got, _: ((), got != got)
     cause: Callable[[Places], str | None] = lambda places: None
     conditions: Callable[[], Mapping[str, Array]] = dict
 
@@ -79,7 +77,7 @@ class JudgedOutput:
         return self._breaks[1]
 
     @cached_property
-    def _breaks(self) -> tuple[tuple[str, ...], Bools]:
+    def _breaks(self) -> Breaks:
         return self.breaks(self.got, self.out_of_range)
 
     @cached_property

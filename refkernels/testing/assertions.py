@@ -152,7 +152,9 @@ def assert_kernel(
         demands = Demands(
             verdict,
             None if max_ulp is None else limits.limit_of(max_ulp, "max_ulp"),
-            None if max_over_plain is None else limits.ratio_of(max_over_plain, "max_over_plain"),
+            None
+            if max_over_plain is None
+            else limits.limit_of(max_over_plain, "max_over_plain", "> 0"),
             factor,
             fail_on_avoidable=as_flag(fail_on_avoidable, "fail_on_avoidable"),
             allow_overflow=None
@@ -278,7 +280,7 @@ def _baseline(
         return {}, None
     if not isinstance(demand, tuple | list) or len(demand) != 2:
         raise TypeError("max_over_baseline is (outputs, factor): the baseline's outputs, a number.")
-    factor = limits.ratio_of(demand[1], "max_over_baseline's factor")
+    factor = limits.limit_of(demand[1], "max_over_baseline's factor", "> 0")
     baseline = kernel_outputs.named(op, direction, demand[0])
     shared = {name: array for name, array in baseline.items() if name in outputs}
     if not shared:

@@ -65,7 +65,7 @@ class Baselines:
         """
         __tracebackhide__ = True
         try:
-            limit = limits.ratio_of(factor, "factor")
+            limit = limits.limit_of(factor, "factor", "> 0")
             record, arrays, settings = question.read(op, inputs, params, direction)
             by_name = kernel_outputs.named(record, direction, outputs)
         except (TypeError, ValueError) as refusal:  # pytest shows the caller alone

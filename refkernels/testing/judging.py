@@ -1,9 +1,10 @@
-"""judge(): judges a kernel that may have been written to pass, from a test or a loop."""
+"""judge(): judges a kernel that may have been written to pass, from a test or a loop; junit()."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ def judge(
     kernel: str | Callable[..., Any],
     op: str | Op | None = None,
     *,
+    task: str | Path | None = None,
     dtype: str = "float32",
     level: str = "default",
     seed: int | None = None,
@@ -31,7 +33,8 @@ def judge(
         assert judge(my_softmax, "softmax", level="quick").verdict == "right"
 
     kernel      FILE.py:FUNCTION, or a function at a module's top level, whose file is loaded there
-    op          its op, if the function's name does not name it
+    op          its op, if the function's name does not name it, or an oracle of your own
+    task        a file with Model and get_inputs(): `kernel` is a class, or FILE.py[:CLASS]
     dtype       of the floating inputs, or the one format of the others: "int8"
     level       "quick", "default" (up to a minute) or "full"
     seed        of all random inputs; by default a secret one
@@ -45,12 +48,23 @@ def judge(
     that makes no sense, FrameworkError for a kernel that cannot be run.
     """
     from refkernels.judging.judge import judge as verdict_on  # which assertions do not need
+    from refkernels.judging.tasks import judge_candidate
 
     name = kernel if isinstance(kernel, str) else _named(kernel)
-    return verdict_on(
+    ask = verdict_on if task is None else partial(judge_candidate, Path(task))
+    return ask(
         name, op, dtype=dtype, level=level, seed=seed, shapes=shapes, lengths=lengths,
         dtypes=dtypes, device=device, times=times, allow_overflow=allow_overflow,
     )  # fmt: skip
+
+
+def junit(judgements: Iterable[Judgement | Mapping[str, Any]], lang: str = "en") -> str:
+    """Judgements or their records as JUnit's XML, which CI reads: a test case for each kernel."""
+    from refkernels.judging.junit import document
+    from refkernels.reporting.judging import views
+
+    records = [j if isinstance(j, Mapping) else j.to_dict() for j in judgements]
+    return document(records, ["\n".join(views.lines(r, "", lang)[:-1]) for r in records])
 
 
 def _named(kernel: Callable[..., Any]) -> str:

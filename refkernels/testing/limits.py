@@ -24,11 +24,6 @@ def limit_of(value: Any, name: str, least: str = ">= 0") -> float:
     return number
 
 
-def ratio_of(value: Any, name: str) -> float:
-    """A ratio of errors, which is 0 for exact answers alone. Raises as `limit_of` does."""
-    return limit_of(value, name, "> 0")
-
-
 def check_dtype(
     op: Op, direction: Direction, inputs: Mapping[str, Array], outputs: Mapping[str, Array],
     dtype: Any,

@@ -47,16 +47,8 @@ def _figures(answer: JudgedOutput, limit: str) -> list[str]:
 
 
 def _element_lines(answer: JudgedOutput, place: int, limit: str) -> list[str]:
-    element = describe_element(
-        place,
-        answer.got,
-        answer.reference,
-        answer.bound,
-        answer.condition,
-        answer.format,
-        product=answer.product,
-        inputs=answer.inputs,
-    )
+    judged = answer.got, answer.reference, answer.bound, answer.condition, answer.format
+    element = describe_element(place, *judged, product=answer.product, inputs=answer.inputs)
     index = f"[{', '.join(map(str, element['index']))}]" if element["index"] else ""
     lines = [
         f"  {answer.name}{index} = {element['got']['decimal']} ({element['got']['hex']})",

@@ -188,14 +188,10 @@ def test_a_bar_in_a_name_does_not_end_a_cell(tmp_path: Path, asked: list[str]) -
     assert "a\\|b.py:gelu`" in page.read_text(encoding="utf-8")
 
 
-def test_a_name_that_is_neither_a_kernel_nor_a_folder_is_refused() -> None:
-    result = CliRunner().invoke(app, ["judge", "nowhere"])
-    assert result.exit_code == 2
-    assert "nowhere is not a kernel" in result.output
-    assert "nowhere is no folder either" in " ".join(result.output.split())
-
-
-def test_a_folder_with_a_task_is_refused(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["judge", str(tmp_path), "--task", str(tmp_path / "t.py")])
-    assert result.exit_code == 2
-    assert "--task is for one candidate" in result.output
+def test_what_is_no_kernel_and_a_folder_with_a_task_are_refused() -> None:
+    for words, said in (
+        (["nowhere"], "nowhere is not a kernel: write FILE.py:FUNCTION; nowhere is no folder"),
+        ([".", "--task", "t.py"], "--task is for one candidate"),
+    ):
+        result = CliRunner().invoke(app, ["judge", *words])
+        assert (result.exit_code, said in " ".join(result.output.split())) == (2, True)

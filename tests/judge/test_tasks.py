@@ -16,6 +16,7 @@ from refkernels import registry
 from refkernels.cli.app import app
 from refkernels.judging import own_sizes, tasks
 from refkernels.programs.program import Larger
+from refkernels.testing import judge, junit
 
 TASKS = Path(__file__).parent / "tasks"
 NORMED = """
@@ -79,7 +80,7 @@ def test_a_model_is_read_at_sizes_that_are_small_enough(tmp_path: Path) -> None:
     y = op.evaluate("forward", inputs, {})["y"]
     assert np.array_equal(y.hi, np.broadcast_to(3.0 * (shape[1] + bias), (shape[0], 7)))
     (tmp_path / "small.py").write_text(program.text, encoding="utf-8")
-    result = CliRunner().invoke(app, ["tolerances", f"{tmp_path / 'small.py'}:Model"])
+    result = CliRunner().invoke(app, ["tolerances", "--oracle", f"{tmp_path / 'small.py'}:Model"])
     assert (result.exit_code, result.output.split()[:4]) == (0, ["output", "atol", "rtol", "ulp"])
 
 
@@ -159,9 +160,12 @@ def test_a_task_whose_answer_is_fixed_is_not_judged(tmp_path: Path) -> None:
 def test_a_task_that_cannot_be_read_is_not_judged(tmp_path: Path) -> None:
     path = tmp_path / "unread.py"
     path.write_text(FIXED.format(answer="torch.special.bessel_j0(x)"), encoding="utf-8")
-    code, record = judged(path, str(path))
-    assert (code, record["verdict"]) == (3, "not_judged")
-    assert "bessel_j0" in record["why"]
+    judgement = judge(str(path), task=path, seed=3)
+    assert (judgement.verdict, judgement.seed) == ("not_judged", 3)
+    assert "bessel_j0" in judgement.why
+    assert judgement.why in junit([judgement])
+    with pytest.raises(ValueError, match="leave out the op"):
+        judge(str(path), "gelu", task=path)
 
 
 def test_what_rounds_as_the_model_does_is_right_at_its_sizes_and_another_row_is_not(

@@ -48,10 +48,14 @@ Inputs = Annotated[
     Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
 ]
 CaseOrOp = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="CASE.npz|OP", help=f"A case file, an op, {OWN}", autocompletion=completion.ops
     ),
+]
+Oracle = Annotated[
+    str | None,
+    typer.Option("--op", "--oracle", help=f"The op, {OWN}", autocompletion=completion.ops),
 ]
 Params = Annotated[
     Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5 or reduction=sum. Repeatable.")
@@ -69,6 +73,13 @@ MOST_TRIES = 2**36  # inputs of a search: a day's work of many cores
 MOST_ELEMENTS = 2**26  # in an array that a command makes
 MOST_SECONDS = 7 * 24 * 3600.0
 MOST_SEED = 2**63 - 1
+
+
+def case_or_oracle(case_or_op: str | None, oracle: str | None) -> str:
+    """What is asked about; ends with status 2 unless one of both is given."""
+    if (case_or_op is None) == (oracle is None):
+        refuse("Give CASE.npz, an op or --oracle FILE.py:NAME, and no more than one of them.")
+    return case_or_op or str(oracle)
 
 
 def check_language(lang: str) -> None:
