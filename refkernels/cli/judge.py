@@ -114,7 +114,7 @@ def judge(
     for option, value, default in (("--level", level, "default"), ("--device", device, "cpu")):
         command += [option, value] if value != default else []
     several = {"--dtype": dtypes, "--length": length, "--shape": shape}
-    several |= {"--oracle": [op] if op and ".py:" in op else [], "--task": task and [str(task)]}
+    several |= {"--oracle": [op] if op and ".py:" in op else [], "--task": [str(task)] * bool(task)}
     for option, values in several.items():
         command += [part for text in values or () for part in (option, text)]
     never = allow_overflow is False
