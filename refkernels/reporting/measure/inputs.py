@@ -164,16 +164,14 @@ def shown_inputs(m: Measurement, most: int = 2) -> str:
     for name, place in (m.worst.get("inputs") or {}).items():
         if isinstance(place, dict) and place.get("decimal") is not None:
             parts.append(f"{clipped(str(name), 20)} = {short_number(str(place['decimal']))}")
-    return ", ".join(parts[:most]) + (", …" if len(parts) > most else "")
+    shown = ", ".join(parts[:most])
+    return shown if len(parts) <= most or shown.endswith("…") else f"{shown}, …"
 
 
 def distinguishing_digits(got: str, exact: str) -> tuple[str, str]:
     """Both numbers with the fewest digits, 9, 13 or 17, that show that they differ."""
-    for digits in (9, 13, 17):
-        pair = short_number(got, digits), short_number(exact, digits)
-        if pair[0] != pair[1]:
-            break
-    return pair
+    pairs = [(short_number(got, digits), short_number(exact, digits)) for digits in (9, 13, 17)]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
 
 
 def short_number(decimal: str, digits: int = 9) -> str:
