@@ -7,7 +7,7 @@ with a common exponent. Results are balls (mid ± radius) * 2^exponent with inte
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -205,8 +205,3 @@ def _float_up(value: int) -> tuple[float, int]:
     rounded_up = -(-value >> excess)
     nearest = float(rounded_up)
     return nearest if int(nearest) >= rounded_up else math.nextafter(nearest, math.inf), excess
-
-
-def to_fraction(hi: Any, lo: Any = 0.0, scale: Any = 0) -> Fraction:
-    """(hi + lo) * 2^scale as an exact rational."""
-    return (Fraction(float(hi)) + Fraction(float(lo))) * Fraction(2) ** int(scale)

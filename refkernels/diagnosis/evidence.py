@@ -64,17 +64,6 @@ def agreement(shares: Sequence[float], count: int = 1) -> float:
     return math.exp(largest + math.log(mean) / count)
 
 
-def agreement_of_orders(shares: Sequence[float], count: int) -> float:
-    """`agreement` with random orders of a sum, which no list has; 0 where no order changes
-    anything: then the claim is not about one."""
-    return 0.0 if min(shares) == 1.0 else agreement(shares, count)
-
-
-def reproduces(truth: Fit, got: Array, model: Array) -> bool:
-    """Whether a model has all bits of an output that is not merely correctly rounded."""
-    return got.size > 0 and not truth.exact and bool(same(got, model).all())
-
-
 def errors_alike(problem: Problem, output: str, got: Array, model: Array) -> bool:
     """Whether a model's errors match the kernel's to a quarter of their size: relative errors, in
     the root mean square. Both must have the same special values in the same elements. One

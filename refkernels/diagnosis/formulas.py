@@ -16,15 +16,16 @@ arithmetic, or not, as in ops that are composed of a library's other ops.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY64
-from refkernels.contexts.working import SCANS
+from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY64, working_format
+from refkernels.contexts.working import SCANS, Working
 from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
@@ -46,8 +47,7 @@ _LARGEST = 1 << 18  # elements of the inputs, for arithmetic in 16 bits
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
     """The models of each output that fit; of the others, the nearest of each cause."""
-    formulas = problem.formulas
-    if formulas is None:
+    if problem.formulas is None:
         return []
     family: list[evidence.Tried] = []
     harmless: list[dict[str, Array]] = []
@@ -149,11 +149,9 @@ def faults(problem: Problem) -> Iterator[tuple[Fault, Any]]:
 
 def is_right(problem: Problem, formula: Any) -> bool:
     """Whether a formula has all bits of the plain algorithm on this question."""
-    formulas, question = problem.formulas, (problem.direction, formula, problem.inputs)
-    assert formulas is not None
 
     def find() -> bool:
-        answer = formulas.computed(*question, problem.params, problem.format)
+        answer = problem.computed(formula)
         return all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items())
 
     return problem.once((is_right, formula), find)
@@ -161,13 +159,11 @@ def is_right(problem: Problem, formula: Any) -> bool:
 
 def _computed(problem: Problem, formula: Any) -> list[tuple[dict[str, Any], dict[str, Array]]]:
     """The formula's answer in each order, where its bits are new."""
-    formulas, question = problem.formulas, (problem.direction, formula, problem.inputs)
-    assert formulas is not None
 
     def find() -> list[tuple[dict[str, Any], dict[str, Array]]]:
         new: dict[bytes, tuple[dict[str, Any], dict[str, Array]]] = {}
         for settings in _settings(problem):
-            answer = formulas.computed(*question, problem.params, problem.format, **settings)
+            answer = problem.computed(formula, **settings)
             bits = sha256(b"".join(array.tobytes() for array in answer.values()))
             new.setdefault(bits.digest(), (settings, answer))
         return list(new.values())
@@ -175,21 +171,47 @@ def _computed(problem: Problem, formula: Any) -> list[tuple[dict[str, Any], dict
     return problem.once((_computed, formula), find)
 
 
+class _Reordered(Working):
+    """Sums of `shuffled` terms in a random order, all others as asked; `met`: numbers of terms."""
+
+    shuffled, met = 0, frozenset[int]()
+
+    def _sum(self, terms: Array, factors: Sequence[Array] = ()) -> Array:
+        self.met |= {terms.shape[-1]}
+        if terms.shape[-1] == self.shuffled:
+            places = np.random.default_rng(self.seed).permutation(self.shuffled)
+            terms, factors = terms[..., places], [part[..., places] for part in factors]
+        return super()._sum(terms, factors)
+
+
 def _order_agreement(
     problem: Problem, formula: Any, settings: dict[str, Any], trial: evidence.Tried
 ) -> float:
-    """How often the form keeps its bits of a unit in random orders of its sums."""
+    """How often the form keeps its bits of a unit in random orders of its sums of one length: the
+    one that shows least, because the claim is about all. Two terms have one order and show none; 0
+    where there are no sums, and the claim is about none."""
     formulas, bits, name = problem.formulas, trial.claim.prediction.bits, trial.claim.output
     assert formulas is not None
     assert bits is not None
-    question = (problem.direction, formula, problem.inputs, problem.params, problem.format)
-    counted, shares = units.of(problem, name), []
-    for seed in range(evidence.RANDOM_ORDERS):
-        options = {**settings, "order": "random", "seed": seed}
-        other = formulas.computed(*question, **options)[name]
+    format, counted = problem.format, units.of(problem, name)
+    met: set[int] = set()
+
+    def share(seed: int, terms: int) -> float:
+        options = {**settings, "seed": seed, "scalars": formulas.scalars}
+        xp = _Reordered(working_format(format), format, **options)
+        xp.shuffled = terms
+        other = problem.computed(formula, xp)[name]
+        met.update(xp.met)
         changed = counted.any(counted.chosen(np.logical_not(evidence.same(bits, other))))
-        shares.append(1.0 - float(np.mean(changed)))
-    return evidence.agreement_of_orders(shares, counted.count)
+        return 1.0 - float(np.mean(changed))
+
+    share(0, 0)
+    alike = [
+        evidence.agreement([share(s, n) for s in range(evidence.RANDOM_ORDERS)], counted.count)
+        for n in sorted(met)
+        if n > 2
+    ]
+    return max(alike, default=float(bool(met)))
 
 
 def _in_narrow_arithmetic(
@@ -209,15 +231,12 @@ def _narrow(
     problem: Problem, wrong: Arrays, fits: Mapping[str, Fit], harmless: list[dict[str, Array]]
 ) -> Iterator[evidence.Tried]:
     """The forms in 16-bit arithmetic."""
-    formulas, format = problem.formulas, problem.format
-    assert formulas is not None
-    for name, formula in formulas.way(problem.direction).forms.items():
-        question = problem.direction, formula, problem.inputs, problem.params, format
+    for name, formula in problem.every_form.items():
         for arithmetic, settings in itertools.product(("narrow", "composed"), _settings(problem)):
-            answer = formulas.computed(*question, arithmetic, **settings)
+            answer = problem.computed(formula, arithmetic, **settings)
             note = ", in float32 within an op" if arithmetic == "composed" else ""
             model = _name(name, settings) + note
-            cause, details = "narrow_intermediates", {"format": format.name}
+            cause, details = "narrow_intermediates", {"format": problem.format.name}
             yield from _tried(wrong, fits, answer, cause, model, harmless, details)
 
 
@@ -227,9 +246,9 @@ def _narrow_by_errors(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
     causes of its own."""
     formulas, format = problem.formulas, problem.format
     assert formulas is not None
-    form = next(iter(formulas.way(problem.direction).forms.values()))
+    form = next(iter(problem.every_form.values()))
     question = problem.direction, form, problem.inputs, problem.params, format
-    models = formulas.computed(*question, "composed")
+    models = problem.computed(form, "composed")
     limits = formulas.bounded(*question, working=format)
     for name, got in wrong.items():
         exact, model = np.asarray(problem.truth.reference[name]), models[name]
@@ -238,12 +257,10 @@ def _narrow_by_errors(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
             inside = (error <= limits[name]) & np.isfinite(limits[name]) | ~np.isfinite(exact)
         if got.dtype != model.dtype or not inside.all():
             continue
-        compared = sized(problem, name, got, model)
-        if 1.0 / LIKE <= compared.over_plain <= LIKE:
-            equal = int(np.count_nonzero(evidence.same(got, model)))
-            outcome = Outcome(True, equal, got.size, None, compared.over_plain)
-            details = {"format": format.name}
-            yield Claim("narrow_intermediates", name, Prediction(outcome=outcome), details)
+        over_plain = sized(problem, name, got, model).over_plain
+        if 1.0 / LIKE <= over_plain <= LIKE:
+            prediction, details = _errors(got, model, over_plain), {"format": format.name}
+            yield Claim("narrow_intermediates", name, prediction, details)
 
 
 def _narrow_functions(
@@ -251,8 +268,6 @@ def _narrow_functions(
 ) -> Iterator[evidence.Tried]:
     """The forms in binary64 with functions in binary32, for outputs that are wrong: by their bits,
     or by errors that are the kernel's own, to a quarter of their size."""
-    formulas = problem.formulas
-    assert formulas is not None
     wrong = {
         name: got
         for name, got in outputs.items()
@@ -261,9 +276,8 @@ def _narrow_functions(
     if problem.format != BINARY64 or not wrong or problem.size > _LARGEST:
         return
     cause = "float32_functions"
-    for form, formula in formulas.way(problem.direction).forms.items():
-        question = problem.direction, formula, problem.inputs, problem.params, problem.format
-        answer = formulas.computed(*question, "narrow functions")
+    for form, formula in problem.every_form.items():
+        answer = problem.computed(formula, "narrow functions")
         if all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items()):
             continue  # there are no functions
         for trial in _tried(wrong, fits, answer, cause, form, harmless):
@@ -294,6 +308,12 @@ def _tried(
         yield evidence.tried(claim, fits[name], got)
 
 
+def _errors(got: Array, model: Array, over_plain: float) -> Prediction:
+    """A model that errs as much as the kernel."""
+    equal = int(np.count_nonzero(evidence.same(got, model)))
+    return Prediction(outcome=Outcome(True, equal, got.size, None, over_plain))
+
+
 def _forms_by_errors(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For an unusual output within its bound, the forms whose model errs as much. In another order
     of summation the kernel of that form has other bits, so only its errors can be compared."""
@@ -303,9 +323,8 @@ def _forms_by_errors(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit])
         for form, model in zip(problem.right_forms, problem.worked, strict=True):
             compared = sized(problem, name, got, model[name]) if name in model else None
             if compared is not None and compared.ordinary:
-                equal = int(np.count_nonzero(evidence.same(got, model[name])))
-                outcome = Outcome(True, equal, got.size, None, compared.over_plain)
-                yield Claim(ORDER, name, Prediction(outcome=outcome), {}, form)
+                prediction = _errors(got, model[name], compared.over_plain)
+                yield Claim(ORDER, name, prediction, {}, form)
 
 
 def _unstable_by_errors(
@@ -313,19 +332,13 @@ def _unstable_by_errors(
 ) -> Iterator[Claim]:
     """For an unusual output within its bound that no form explains, the fault, if its model errs as
     much: the bound of a form that cancels may cover the errors of a worse form."""
-    formulas = problem.formulas
-    assert formulas is not None
     for name, got in outputs.items():
         if fits[name].ordinary or not fits[name].fine:
             continue
-        model = formulas.computed(
-            problem.direction, formula, problem.inputs, problem.params, problem.format_of(name)
-        )[name]
-        compared = sized(problem, name, got, model)
-        if 1.0 / LIKE <= compared.over_plain <= LIKE:
-            equal = int(np.count_nonzero(evidence.same(got, model)))
-            outcome = Outcome(True, equal, got.size, None, compared.over_plain)
-            yield Claim(cause, name, Prediction(outcome=outcome))
+        model = problem.computed(formula, format=problem.format_of(name))[name]
+        over_plain = sized(problem, name, got, model).over_plain
+        if 1.0 / LIKE <= over_plain <= LIKE:
+            yield Claim(cause, name, _errors(got, model, over_plain))
 
 
 def _unstable(
@@ -339,7 +352,7 @@ def _unstable(
         if fits[name].ordinary or name not in problem.truth.bound:
             continue
         limit = formulas.bounded(*question, problem.format_of(name))[name]
-        model = formulas.computed(*question, problem.format_of(name))[name]
+        model = problem.computed(formula, format=problem.format_of(name))[name]
         reference = problem.truth.reference[name]
         exact, modelled, doubles = np.asarray(reference), to_float64(model), to_float64(got)
         with np.errstate(all="ignore"):
@@ -365,8 +378,6 @@ def _unstable(
             not np.any(modelled_error[wrong] > 0.0) and numbers.all()
         ):
             continue
-        equal = int(np.count_nonzero(evidence.same(got, model)))
-        outcome = Outcome(True, equal, got.size, None, ratio)
         misplaced = (np.isfinite(doubles) != np.isfinite(modelled)) & np.isfinite(exact)
         either = (wrong | (modelled_error > problem.truth.bound[name])) & numbers
         apart = np.abs(doubles - modelled)[either]
@@ -374,7 +385,8 @@ def _unstable(
         between, of_kernel = (np.linalg.norm(errors / largest) for errors in (apart, error[either]))
         same = bool(between * LIKE <= of_kernel)
         counted = same and not misplaced.any()
-        prediction = Prediction(wrong=wrong, outcome=outcome, counted=counted)
+        by_errors = _errors(got, model, ratio)
+        prediction = replace(by_errors, wrong=wrong, counted=counted)
         details = {"wrong": int(np.count_nonzero(wrong))}
         if misplaced.any():
             details["negative"] = int(np.count_nonzero(wrong & ~np.isfinite(doubles)))

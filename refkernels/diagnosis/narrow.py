@@ -32,14 +32,13 @@ _LARGEST = 1 << 18  # elements of an output
 
 def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
     """The first intermediate, over all forms and formats, that explains these wrong elements."""
-    formulas = problem.formulas
-    if formulas is None or wide.size > _LARGEST or not wrong.any():
+    if wide.size > _LARGEST or not wrong.any():
         return None
     tried = 0
     for format in dict.fromkeys((problem.format, BINARY32, BINARY16)):
         if format.emax > problem.format.emax:
             continue
-        for form in formulas.way(problem.direction).forms.values():
+        for form in problem.every_form.values():
             for name, model in _models(problem, output, form, format):
                 tried += 1
                 lost = _lost(problem, output, wide, wrong, model)
@@ -71,12 +70,8 @@ def _models(
 def _answer(
     problem: Problem, output: str, form: Any, format: Format, chosen: int, exceeding: dict[int, str]
 ) -> Doubles | None:
-    formulas = problem.formulas
-    assert formulas is not None
-
     formula = edits.overflowing(form, format, chosen, exceeding)
-    question = problem.direction, formula, problem.inputs, problem.params
-    return formulas.computed(*question, BINARY64).get(output)
+    return problem.computed(formula, format=BINARY64).get(output)
 
 
 def _lost(

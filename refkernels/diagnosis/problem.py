@@ -114,13 +114,15 @@ class Problem:
         return self.op.formulas if modelled else self.op.definition
 
     @cached_property
+    def every_form(self) -> dict[str, Any]:
+        """The forms of the formulas by name."""
+        return {} if self.formulas is None else dict(self.formulas.way(self.direction).forms)
+
+    @cached_property
     def right_forms(self) -> dict[str, Any]:
-        """The forms of the formulas by name, without those that lose digits, which are faults."""
-        if self.formulas is None:
-            return {}
+        """Those forms that do not lose digits, which are faults."""
         faulty = [getattr(fault, self.direction) for fault in self.faults]
-        forms = self.formulas.way(self.direction).forms
-        return {name: form for name, form in forms.items() if form not in faulty}
+        return {name: form for name, form in self.every_form.items() if form not in faulty}
 
     @cached_property
     def size(self) -> int:
@@ -181,13 +183,19 @@ class Problem:
         in its own format."""
         return self.truth.plain, *map(self._worked, list(self.right_forms.values())[1:])
 
-    def _worked(self, form: Any) -> dict[str, Array]:
+    def computed(
+        self, formula: Any, arithmetic: Any = "", format: Format | None = None, **options: Any
+    ) -> dict[str, Array]:
+        """A formula's answer in the question's format or another (see `Formulas.computed`)."""
         assert self.formulas is not None
+        question = self.direction, formula, self.inputs, self.params, format or self.format
+        return self.formulas.computed(*question, arithmetic, **options)
+
+    def _worked(self, form: Any) -> dict[str, Array]:
         names = self.op.names(self.direction)
         answers: dict[str, Array] = {}
         for format in dict.fromkeys(map(self.format_of, names)):
-            question = (self.direction, form, self.inputs, self.params, format)
-            computed = self.formulas.computed(*question)
+            computed = self.computed(form, format=format)
             own_format = (name for name in computed if self.format_of(name) == format)
             answers |= {name: computed[name] for name in own_format}
         return answers

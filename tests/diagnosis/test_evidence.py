@@ -298,7 +298,22 @@ def test_rows_of_two_blame_no_kernel_with_nearly_the_same_bits() -> None:
     asked = {name: a.reshape(13, 2) if a.size > 2 else a for name, a in arrays.items()}
     got = np.frombuffer(bytes.fromhex(dx), "<f4").reshape(13, 2)
     explanation = refkernels.explain("layernorm", asked, {"dx": got}, direction="backward")
-    assert explanation.cause in (None, "summation_order")
+    assert explanation.confidence in (None, "consistent")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sum_whose_order_does_not_show_proves_no_order(seed: int) -> None:
+    """Every order of the weights gives these gradients, of which one row cancels to 0 in all."""
+    x = np.array([[-65.4, 420.5], [-112.1, -193.9], [-1184.0, -1.1]], np.float16)
+    weights = 0.5 + np.random.default_rng(seed).random(3)
+    asked = {"dloss": np.array(1e-29), "x": x, "target": np.array([0, 0, 1]), "weights": weights}
+    op = registry.get("masked_lm_loss")
+    form = op.definition.way("backward").forms["by_log_softmax"]
+    question = ("backward", form, asked, op.params, "float64")
+    got = op.definition.computed(*question, order="random", seed=seed, fma=True)
+    explanation = refkernels.explain(op, asked, got, direction="backward")
+    same = [c for c in explanation.candidates if c.cause == "summation_order" and c.exact]
+    assert not [c for c in same if c.confidence != "consistent"]
 
 
 @pytest.mark.parametrize(("op", "direction"), [("std", "backward"), ("var", "backward")])
@@ -352,24 +367,6 @@ def test_few_rows_summed_in_another_order_prove_no_model() -> None:
         matching += 1
         if matching == 5:
             break
-    assert matching > 0
-
-
-def test_two_rows_of_two_prove_no_order_of_summation() -> None:
-    """That one listed model alone has their bits does not mean that no other kernel has."""
-    matching = 0
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        x, dy = 100 + rng.standard_normal((2, 2, 2)).astype(np.float32)
-        inputs = {"x": 50 * x, "dy": dy, "weight": dy[0], "bias": dy[1]}
-        for model in [model for model in MODELS if model.cause is None]:
-            got = model.run(inputs, {"eps": 1e-5}, "backward", formats.BINARY32)
-            explanation = refkernels.explain(
-                "layernorm", inputs, {"dx": got["dx"]}, None, "backward"
-            )
-            if explanation.cause == "summation_order":
-                assert explanation.confidence in (None, "consistent")
-                matching += 1
     assert matching > 0
 
 

@@ -28,16 +28,14 @@ _LARGEST = 1 << 18  # elements of an output
 
 def of_formula(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """The op's formulas, read in this way, for outputs that are wrong."""
-    formulas = problem.formulas
     wrong = {
         name: got for name, got in outputs.items() if not fits[name].fine and got.size <= _LARGEST
     }
-    if formulas is None or not wrong or problem.format not in (BINARY32, BINARY64):
+    if problem.formulas is None or not wrong or problem.format not in (BINARY32, BINARY64):
         return
     for cause, form, formula in _formulas(problem):
-        question = problem.direction, formula, problem.inputs, problem.params, problem.format
-        answer = formulas.computed(*question, "flushed", order="pairwise")
-        unflushed = functools.partial(formulas.computed, *question, order="pairwise")
+        answer = problem.computed(formula, "flushed", order="pairwise")
+        unflushed = functools.partial(problem.computed, formula, order="pairwise")
         for name, got in wrong.items():
             if name not in answer:
                 continue
@@ -48,9 +46,7 @@ def of_formula(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
 
 def _formulas(problem: Problem) -> Iterator[tuple[str, str, Any]]:
     """The op's forms, and its faults that only round badly, by cause and name."""
-    formulas = problem.formulas
-    assert formulas is not None
-    for form, formula in formulas.way(problem.direction).forms.items():
+    for form, formula in problem.every_form.items():
         yield "flush_to_zero", form, formula
     for fault in problem.faults:
         if fault.unstable:

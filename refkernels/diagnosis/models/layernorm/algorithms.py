@@ -103,9 +103,8 @@ def _nearest(bits: Array, faultless: list[Array], name: str) -> Array | None:
 
 
 def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bits: Array) -> float:
-    """How often the model keeps its bits of a unit when the terms of its sums come in other orders:
-    the rows, for a gradient of a parameter; the columns, for a row's results. No list has every
-    order, and an unlisted one shares many bits of few rows."""
+    """How often the model keeps its bits of a unit when its sums take their terms in other orders:
+    the rows, for a gradient of a parameter; the columns, for a row's results."""
     x, params = problem.inputs["x"], {**problem.params, "threads": threads}
     shape = problem.params.get("normalized_shape") or problem.inputs["x"].shape[-1:]
     columns = math.prod((shape,) if isinstance(shape, int) else shape)
@@ -126,7 +125,7 @@ def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bi
         if name in _ROWS:
             rerun = rerun.reshape(-1, columns)[:, np.argsort(order)].reshape(rerun.shape)
         shares.append(1.0 - evidence.apart(bits, rerun, name in _ROWS) / _units(bits, name))
-    return evidence.agreement_of_orders(shares, _units(bits, name))
+    return evidence.agreement(shares, _units(bits, name))
 
 
 def _units(array: Array, name: str) -> int:
