@@ -1,27 +1,18 @@
 """Corruption: a few elements are wrong by accident, and all others are as near as usual.
 
-A kernel of another algorithm is less accurate in some elements than in others, and its worst
-element may exceed the bound alone. So may an element whose inputs are special. Neither is
-corrupted, and five rules keep them from being called so:
+Another algorithm is less accurate in some elements than in others, and special inputs have special
+results: neither is corrupted, so
 
-- *Nothing sets the element apart* (`set_apart`). Otherwise its inputs are the nearer cause: the
-  claim is no evidence, and it is not made where they are NaN or infinite.
-- *No wrong element is a neighbour of its exact value.* A function that must be rounded correctly,
-  such as sqrt, has no larger error in such an element than others have.
-- *Half of the digits are lost.* In a format of p bits, each wrong element errs by 2^(p/2) bounds at
-  least. One that keeps more is inaccurate: another branch, or another algorithm, may be so.
-- *Rounding is excluded by size.* At a distance d from a place where results cancel, errors grow as
-  1 / d: if no size shows that place, an error of R bounds has a chance of about s / R. The largest
-  error of n right elements, r bounds, puts s at r / n, where r is taken as 1 / n at least. So a
-  wrong element earns log2(n R / r) bits, but at most 2 log2 R, however small the others' errors
-  are. NaN and infinities, which no rounding gives, count as R = 2^64.
-- *Chance is excluded by what accidents leave behind.* With one bit flipped back, a value is within
-  the bound of the right one by a chance of 1 / R: log2 R bits more, less the choice of the bit. A
-  value that stands in another element, or in an input in the same place, is one float in t, where t
-  is its distance from the right one: log2 t bits more, less the choice of the element. Values of
-  few digits stand in many places, and earn nothing by that.
+- nothing may set the elements apart (`set_apart`);
+- no wrong element may be a neighbour of its exact value, which only a right function gives;
+- half of the digits must be lost: each errs by 2^(p/2) bounds at least.
 
-The description costs log2 C(n, k) bits for the places of k wrong elements among n.
+An error of R bounds earns log2(n R / r) bits, but at most 2 log2 R: errors grow as 1 / d at a
+distance d from where results cancel, and of n right elements the largest error, r bounds (1 / n at
+least), says how near that is. NaN and infinities count as R = 2^64. What accidents leave behind
+earns more: a value that one flipped bit makes right, log2 R less the choice of the bit; one that
+stands in another element or an input, one float in the t between it and the right one, log2 t less
+the choice of the element. The places of k wrong elements among n cost log2 C(n, k) bits.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """Models of an op that is a formula: its forms and its faults, computed in the working precision.
 
-Every form and fault is a model in each order of summation, with and without FMA, and is recognised
-by its bits. A fault that equals the op in exact arithmetic, and only rounds badly, may lack the
-kernel's bits, because its exp is not the kernel's. It is then recognised by its errors. It is
-consistent where the kernel's answer lies beyond the bound of the op's forms but within the fault's
-own, and errs as much as the fault's model. This is evidence only where the model's errors equal the
-kernel's: errors of one size have many causes. Where the model gives no number, or may give none in
-another order of summation, the kernel may give none.
+Each is a model in every order of summation, with and without FMA, and is recognised by its bits. A
+fault that merely rounds badly may lack the kernel's bits: beyond the bound of the op's forms and
+within its own it is consistent where it errs as much, and evidence only where its model's errors
+equal the kernel's. Where the model may give no number, neither need the kernel.
 
-A kernel of 16-bit arrays is modelled in float32, with one rounding at the end. The forms are also
-computed with every intermediate result rounded to 16 bits: partial sums too, as in NumPy's
-arithmetic, or not, as in ops that are composed of a library's other ops.
+A kernel of 16-bit arrays is modelled in float32, with one rounding at the end; the forms also with
+every result rounded to 16 bits, be it with partial sums, as in NumPy, or without, as in composed
+ops.
 """
 
 from __future__ import annotations
@@ -24,13 +21,15 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY64, working_format
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, BINARY64, working_format
 from refkernels.contexts.working import SCANS, Working
 from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.edits.screen import Screen
-from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
+from refkernels.diagnosis.fit import LIKE, Fit, fit, over_plain, sized
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Claim, Outcome, Prediction
-from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Later, Problem
+from refkernels.metrology import UNUSUAL
 from refkernels.ops.formula import Fault
 
 _SETTINGS: tuple[dict[str, Any], ...] = (
@@ -72,7 +71,8 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     wrong_ways = list(faults(problem))
     for fault, formula in wrong_ways:
         affected = fault.changed(outputs)
-        for settings, answer in _computed(problem, formula):
+        far = not fault.unstable and is_far(problem, affected, formula)
+        for settings, answer in () if far else _computed(problem, formula):
             name = _name(fault.cause.replace("_", " "), settings)
             family += _tried(affected, fits, answer, fault.cause, name, harmless, fault.details)
     by_bits = {trial.claim.cause for trial in family if trial.share == 1.0}
@@ -100,14 +100,9 @@ def right_answers(problem: Problem) -> list[dict[str, Array]]:
 def chance_agreement(
     problem: Problem, got: Array, answers: list[dict[str, Array]], name: str
 ) -> tuple[float, float]:
-    """How often a right kernel has the kernel's bits of a unit, not counting those that have all
-    bits.
-
-    First for candidates with a fault, which are compared with the nearest right one: the mean over
-    the answers. Then for orders of summation: the larger of the same frequency for one answer in
-    all units, and of an estimate for any order by the rule of succession, because no list of them
-    is complete.
-    """
+    """How often a right kernel has the kernel's bits of a unit, but for those that have all bits:
+    beside candidates with a fault, the mean over the answers; beside orders of summation, no less
+    than one answer in all units does, nor than by the rule of succession: no list is complete."""
     counted = units.of(problem, name)
     listed = (answer[name] for answer in answers if name in answer)
     distinct = {array.tobytes(): array for array in listed if array.shape == got.shape}.values()
@@ -182,6 +177,30 @@ class _Reordered(Working):
             places = np.random.default_rng(self.seed).permutation(self.shuffled)
             terms, factors = terms[..., places], [part[..., places] for part in factors]
         return super()._sum(terms, factors)
+
+
+def screened(problem: Problem, formula: Any) -> Answer:
+    """A formula's answer as float64 gives it, without a bound: what is far from it needs none."""
+
+    def find() -> Answer:
+        values = problem.computed(formula, format=BINARY64)
+        reference = {n: Enclosure(v.astype(float), 0.0, 0.0) for n, v in values.items()}
+        return Answer(reference, {}, Later(lambda: problem.computed(formula)))
+
+    return problem.once((screened, formula), find)
+
+
+def is_far(problem: Problem, outputs: Arrays, formula: Any) -> bool:
+    """Whether no output comes near to a formula's answer, in any order of its sums."""
+    if not outputs or problem.op.elementwise or problem.format.p > BINARY32.p:
+        return False
+    answer = screened(problem, formula)
+    for name, got in outputs.items():
+        shaped = got.size > 1 and answer.reference[name].shape == got.shape  # a number is one draw
+        error = over_plain(problem, name, got, answer) if shaped else None
+        if error is None or error <= UNUSUAL**2:
+            return False
+    return True
 
 
 def _order_agreement(

@@ -1,10 +1,9 @@
 """Factors with many possible reasons: 8, 1/8, 2^16.
 
-A sum over ranks, rows or parts in place of a mean, a missing 1 / accumulation, a loss scale that is
-left in: each multiplies a gradient or a loss by such a number, and most of them lie outside the
-kernel. A cause within the kernel that multiplies an output by the same number gives the same bits.
-Another output tells them apart: whatever multiplies the loss or its gradient multiplies the
-gradients of all data, or those of all parameters where only these are reduced.
+A sum in place of a mean, a missing 1 / accumulation, a loss scale that is left in: most of them lie
+outside the kernel, and a cause within it may give the same bits. Another output tells them apart:
+whatever multiplies the loss or its gradient multiplies the gradients of all data, or those of all
+parameters where only these are reduced.
 """
 
 from __future__ import annotations

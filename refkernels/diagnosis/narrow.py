@@ -1,14 +1,11 @@
-"""Special values from an intermediate of a formula that overflows where the result is finite.
+"""Special values from an intermediate of a formula that overflows where the result is finite: x² of
+x = 300 in float16, of x = 1e20 in float32.
 
-    rms_norm of x = 300     x² is infinite in float16, and y is 0
-    norm of x = 1e20        x² is infinite in float32, and so is the norm
-
-A form of the op is read in float64, once for each of its primitives that somewhere exceeds the
-format, with that primitive's results infinite there. An intermediate is named where every element
-that this makes wrong is wrong in the kernel's answer too, with the same value (NaN, an infinity, 0,
-or another), and where no other element is wrongly NaN, infinite or 0. If further elements are
-wrong, perhaps by the narrow format's rounding, the claim is only consistent. The evidence is in the
-places of the wrong elements (`places`).
+A form of the op is read in float64, once for each primitive that somewhere exceeds the format, with
+that primitive's results infinite there. An intermediate is named where every element that this
+makes wrong has the same value in the kernel's answer, and no other is wrongly NaN, infinite or 0.
+If further elements are wrong, the claim is only consistent. The evidence is in the places of the
+wrong elements (`places`).
 """
 
 from __future__ import annotations

@@ -2,12 +2,10 @@
 
     sinh(89)                      exp(89) is infinite in float32, but half of it is not
     tanh = (e^2x - 1)/(e^2x + 1)  NaN from x = 44.4 on
-    1 / (1 + e^-x)                0 where e^-x is infinite
 
-An intermediate is named where it exceeds its format in every element that is wrongly NaN or
-infinite (or, without such elements, in every wrong element), and where every element in which it
-exceeds the format shows this: as an infinity, NaN or zero. The evidence is in the places alone
-(`places`): elements with the same size of the intermediate count once.
+It must exceed its format in every element that is wrongly NaN or infinite (without such elements,
+in every wrong one), and be seen wherever it does: as an infinity, NaN or zero. The evidence is in
+the places alone (`places`): elements with the same size of the intermediate count once.
 """
 
 from __future__ import annotations

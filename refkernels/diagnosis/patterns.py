@@ -180,14 +180,11 @@ def _flushed_terms(problem: Problem, output: str, got: Array, wrong: Array) -> C
 def unwritten(
     problem: Problem, output: str, got: Array, wrong: Array, rival: bool = False
 ) -> Claim | None:
-    """Memory that was never written: from the first wrong element to the last, all have one value.
-    (An element in between may be right by chance.) Some element outside must have been written: of
-    zeros where all results are 0, none shows that. It earns nothing where chance would put the
-    wrong elements, or rows, side by side, and where a kernel computes such a NaN. It counts as
-    evidence unless some size separates the wrong elements from the right ones: the smallest may
-    have underflowed, but the largest are not 0 for that reason. As the `rival` of a threshold,
-    beyond which a function has one value, it always counts: in sorted arguments, either may be
-    true."""
+    """Memory that was never written: from the first wrong element to the last, all have one value,
+    and some element outside another. It earns nothing where chance would put the wrong elements, or
+    rows, side by side, or where a kernel computes such a NaN; nor where some size separates them
+    from the right ones, which may be why, unless the largest are 0. As the `rival` of a threshold,
+    beyond which a function has one value, it always counts: of sorted arguments, either is true."""
     block = np.flatnonzero(wrong)
     values = got.reshape(-1)[block[0] : block[-1] + 1]
     constant = bool(np.all(values == values[0]) or np.all(np.isnan(values)))

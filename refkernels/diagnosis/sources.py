@@ -14,6 +14,7 @@ from refkernels.diagnosis import (
     functions,
     models,
     patterns,
+    reach,
     recovered,
     sums,
 )
@@ -53,6 +54,9 @@ VARIANTS: tuple[Questions, ...] = (
 )
 
 
+_OF_ARITHMETIC = accumulators.find, compiled.find, flushing.of_formula
+
+
 def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """Other questions that the kernel may have answered: general ones, then the op's own."""
     for source in (*VARIANTS, *models.of(problem.op).questions):
@@ -66,15 +70,12 @@ def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 
 
 def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
-    """How the kernel may have computed: orders of summation, accumulators, models, formulas."""
+    """How the kernel may have computed: orders of summation, accumulators, models, formulas. Whole
+    arithmetics are tried where the errors are of their size."""
     own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
-    first: tuple[Algorithms, ...] = (
-        quantised.weights,
-        quantised.activations,
-        sums.find,
-        accumulators.find,
-    )
-    general = compiled.find, other_functions.of_formula, flushing.of_formula, recovered.find
-    known = (formulas.find, functions.find, *general)
-    for source in (*first, *own, *known):
-        yield from source(problem, outputs, fits)
+    first: tuple[Algorithms, ...] = quantised.weights, quantised.activations, sums.find
+    known = formulas.find, functions.find, compiled.find, other_functions.of_formula
+    near = reach.near(problem, {n: got for n, got in outputs.items() if not fits[n].ordinary})
+    near = {name: got for name, got in outputs.items() if fits[name].ordinary or name in near}
+    for source in (*first, accumulators.find, *own, *known, flushing.of_formula, recovered.find):
+        yield from source(problem, near if source in _OF_ARITHMETIC else outputs, fits)

@@ -1,14 +1,11 @@
 """Special values that a kernel loses or invents: numbers in place of NaN, NaN in place of numbers.
 
     max of 1, NaN        2: a NaN compares with nothing
-    sign(NaN) = 0        a gradient that is a number
     mish(-inf) = NaN     -inf tanh(0)
-    inf - inf = inf      the limit of a loss
     g + 0 w = NaN        the gradient of an infinite parameter, with a decay of 0
 
-The oracle decides which inputs account for a NaN: the exact value is a number once the inputs that
-are NaN, or those that are infinite, are replaced by 1. A claim is made only where such reasons
-account for every wrong element.
+The oracle decides which inputs account for a NaN: the exact value is a number once these are
+replaced by 1. A claim is made only where such reasons account for every wrong element.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """Rows that a kernel never wrote, from one row to the last: it stopped there.
 
-    softmax of 64 rows, the 38th of which is masked as a whole    wrong from that row on
-
-The values are whatever was in memory, some rows perhaps right ones of an earlier call. Their places
-alone are evidence: by chance, k wrong rows of n are all among the last m once in C(n, k) / C(m, k).
-Most of these m must be wrong. The claim is made where the kernel had a reason to stop, a row
-whose result is not defined or 0. It counts as evidence where nothing orders the rows: if all wrong
-ones are larger than the others, their size may be what makes them wrong.
+Their places alone are evidence: by chance, k wrong rows of n are all among the last m once in
+C(n, k) / C(m, k). Most of these m must be wrong, and the first must give a reason to stop: a result
+that is not defined, or 0. If all wrong rows are larger than the others, that may be the reason.
 
 nnacl's float32 softmax, which is MindSpore's on a CPU, returns an error at a row whose exponentials
 sum to 0, and the op goes on (mindspore-ai/mindspore, nnacl/fp32/softmax_fp32.c, SoftmaxLastAxis).

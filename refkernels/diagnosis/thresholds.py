@@ -1,13 +1,10 @@
-"""A function that returns x itself, or a constant, beyond a threshold that is too near.
+"""A function that returns x itself, or a constant, beyond a threshold that is too near:
+softplus(x) = x for x > 20, where log1p(e^-x) is 2e-9.
 
-    softplus(x) = x for x > 20: log1p(e^-x) is 2e-9 there, and float64 holds it
-
-Beyond the threshold every element has that value; before it, some have another one. The wrong
-elements lie beyond, except for one in a hundred, where the function's library errs. Backward, the
-value is the cotangent (a slope of 1) or 0. If the wrong elements were any k of the m + k in which
-that value is wrong, they would all lie beyond a threshold with the probability 1 / C(m + k, k):
-there is no claim unless this is below 2^-20, and it counts as evidence only where it is below
-2^-40.
+The wrong elements lie beyond, except for one in a hundred, where the function's library errs.
+Backward, the value is the cotangent or 0. Any k of the m + k elements in which that value is wrong
+lie beyond a threshold with the probability 1 / C(m + k, k): there is no claim unless this is below
+2^-20, and no evidence unless it is below 2^-40.
 """
 
 from __future__ import annotations

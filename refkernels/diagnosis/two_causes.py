@@ -1,13 +1,9 @@
-"""Two causes at once: one of wrong special values, another of wrong numbers.
+"""Two causes at once: one of wrong special values, as NaN in masked rows, another of wrong numbers.
 
-    attention in float64 by MindSpore's ops     NaN in rows where no key takes part; and scores in
-                                                float32 in all other rows
-
-Each part is explained with the other part's elements put right. Where the numbers are rounding, the
-cause is that of the special values. Otherwise both must have one; the answer is the cause of the
-numbers, with that of the special values, and as sure as the less sure one. What was put right is no
-evidence: a part's bits count by the share of its elements that are the kernel's own. A pattern of
-places (`LOCATED`) is not accepted as a cause: right elements among wrong ones make patterns.
+Each part is explained with the other's elements put right; its bits count by the share of elements
+that are the kernel's own. Where the numbers are rounding, the cause is that of the special values;
+otherwise both must have one, and the answer is as sure as the less sure. A pattern of places
+(`LOCATED`) is no cause here: right elements among wrong ones make patterns.
 """
 
 from __future__ import annotations

@@ -209,6 +209,11 @@ class Screen:
             for name in self.names
         }
 
+    def computed(self, xp: Working, changes: Edits) -> Predicted:
+        """The outputs of the edited graph in another arithmetic."""
+        values = self.program.graph.read(xp, self.arguments(self.arrays, xp), changes)
+        return self._named([value if value is None else xp.store(value) for value in values])
+
     def distances_of(self, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, float]:
         """Of the program of some other inputs and params, without edits; none where these do not
         fit."""

@@ -1,14 +1,9 @@
-"""Clipping by other norms: by the norms of groups of tensors, or by one norm that does not count
-every tensor once.
+"""Clipping by other norms: of groups of tensors, or one that does not count every tensor once.
 
-A kernel may clip the groups of an optimizer's parameters one by one. The groups are inferred: the
-tensors of one group are scaled by one factor, which must be that of their common norm. A tensor
-that is not scaled counts as a group of its own: its group's norm, whatever it is, does not exceed
-the threshold, so neither does its own.
-
-Where one factor scales all tensors, it determines the norm that the kernel took. That norm lacks
-tensors that lie on another rank or stage, or in experts; tensors that every rank holds count once
-per rank.
+The tensors of one group are scaled by one factor, that of their common norm. A tensor that is not
+scaled counts as a group of its own: its group's norm does not exceed the threshold, nor does its
+own. Where one factor scales all tensors, it determines the norm that the kernel took: without the
+tensors of other ranks, stages or experts, or with those that every rank holds, once per rank.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Formulas whose intermediate results are flushed to zero where they are subnormal.
+"""Formulas whose intermediate results are flushed to zero where they are subnormal, such as the
+squares in dy b / (a² + b²) at a = b = 1e-20.
 
-    dy b / (a² + b²)     infinite in binary32 at a = b = 1e-20, whose squares are zeros
-
-A form of the op, or a fault that only rounds badly, is read with every subnormal input and result
-set to zero, as with the processor's FTZ and DAZ bits. It fits where the kernel has its bits; or
-where the same elements are NaN or infinite, and the errors of the others match the kernel's to a
-quarter of their size. The evidence in a wrong NaN or infinity is in its place (`places`).
+A form of the op, or a fault that only rounds badly, is read as with the processor's FTZ and DAZ
+bits. It fits by its bits; or where the same elements are NaN or infinite, and the errors of the
+others match to a quarter of their size. A wrong NaN or infinity is evidence by its place.
 """
 
 from __future__ import annotations

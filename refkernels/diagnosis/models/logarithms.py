@@ -4,11 +4,9 @@
                  mantissa m of x = 2^(E - 127) m; r_i is 1/m to 1/32, and T_i = -log r_i - 127 ln 2
 
 It is oneDNN's on x86 (oneapi-src/oneDNN, jit_uni_eltwise_injector.cpp), and OneFlow's log_softmax
-uses it. E keeps its bias, which each T_i subtracts. Near -88 the numbers of binary32 are 2^-17
-apart, so every logarithm with the same i errs by the rounding of T_i, up to 2^-18, and by 127 times
-that of ln 2, 2.4e-7. log 1 is -1.4e-6.
-
-The gradient of log_softmax is e^y, with the stored y: its relative error is the error of y.
+uses it. Near -88 the numbers of binary32 are 2^-17 apart, so all logarithms of one i err by the
+rounding of T_i, up to 2^-18, and 127 times that of ln 2. The gradient of log_softmax is e^y with
+the stored y: its relative error is that of y.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """rms_norm whose last product takes x in float32, although the mean of squares takes all of x.
 
     y_i = f(x_i) r w_i,   r = (mean x² + eps)^(-1/2),   f rounds to float32
-
-By the chain rule, the gradient that passes through the rounded factor is rounded too:
-
     dx_i = f(g_i r) - x_i r³ mean(g f(x)),   dweight_i = sum over rows of dy_i f(x_i) r,   g = dy w
 
 OneFlow's RMSLayerNorm in float64 does so, with eps in float32 too: it casts x before it multiplies,

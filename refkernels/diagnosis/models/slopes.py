@@ -1,12 +1,6 @@
-"""Gradients of functions of one or two variables by formulas that lose digits somewhere.
-
-    dy (1 - y) y              sigmoid, from the rounded y: 1 - y cancels near y = 1
-    dy (y + 1), dy y + dy     expm1, likewise near y = -1
-    dy (1 - y²)               tanh
-    dy / √(1 - x²)            asin and acos: x² is rounded, and the difference cancels near |x| = 1
-    dy 2 / √π e^(-x²)         erf and erfc: the rounding of x² is magnified by x²
-    -dy / (2 √(x³))           rsqrt: x³ overflows and underflows early
-    (dy x) / y                hypot: dy x likewise
+"""Gradients of functions of one or two variables by formulas that lose digits somewhere: 1 - y of a
+rounded y, 1 - x² near 1, e^(-x²), whose rounded argument is magnified, and x³ or dy x, which leave
+the format's range early.
 
 A formula is recognised by its bits where y and the functions are correctly rounded, or by its
 errors where these match the kernel's to a quarter of their size.

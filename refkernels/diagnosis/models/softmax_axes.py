@@ -1,10 +1,6 @@
-"""The gradients of softmax and log_softmax with their sum over another axis than the forward pass.
-
-    softmax        dx = y (dy - sum y dy)
-    log_softmax    dx = dy - y sum dy
-
-where y is right, and the sum runs over another axis of x, or over all of them: a backward pass that
-was written for the last axis, or without `keepdims`.
+"""The gradients of softmax, y (dy - sum y dy), and log_softmax, dy - y sum dy, with their sum over
+another axis of x than the forward pass, or over all: a backward pass that was written for the last
+axis, or without `keepdims`.
 """
 
 from __future__ import annotations

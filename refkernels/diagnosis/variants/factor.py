@@ -1,17 +1,14 @@
 """One factor on a whole output, for any op: found from the data, not from a list.
 
-A kernel that answers f z is explained where one f makes its output ordinary. That gives two
-intervals for f, both from `judge`'s criteria (B: the bound of z, u: the format's unit, g: the
-answer):
+An answer g is f z where one f makes it ordinary by `judge`'s criteria (B: the bound of z, u: the
+format's unit):
 
     inside the bound      |g - f z| <= |f| (B + u |z|) + tiny  in every element
     error / plain <= 4    sum w^2 (g - f z)^2 <= 16 f^2 sum w^2 max(plain error, half an ulp)^2
 
-with w = 1, or 1 / ulp(z) for elementwise ops, whose errors are in ulp. The second is a parabola
-about the f of weighted least squares. f is accepted where both allow it, neither allows 1, and
-elements of two sizes agree on it. Any single number is some factor times the right one: there f
-needs a name that a factor of its precision would rarely have, and that no other definition of the
-op explains.
+with w = 1, or 1 / ulp(z) for elementwise ops. The second is a parabola about the f of weighted
+least squares. f is accepted where both allow it, neither allows 1, and elements of two sizes agree
+on it. Of a single number, f needs a name that it would rarely have by chance.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """An optimizer's step from a multiple of the gradient: a loss scale that was left in, a sum over
-ranks or parts in place of their mean, a gradient that the optimizer clips or divides by its norm.
+ranks or parts in place of their mean, a gradient that is clipped or divided by its norm; by that of
+all tensors, as in apex's LAMB, one tensor shows a factor of many digits.
 
-Where the norm is that of all tensors, as in apex's LAMB, one tensor shows a factor of many digits:
-it is fitted, and named by them.
-
-The first moment and the momentum buffer are linear in the gradient: a + f b from the gradient times
-f, where a does not depend on the gradient. Every element leaves an interval for f.
+The first moment and the momentum buffer are linear in the gradient, a + f b from the gradient times
+f: every element leaves an interval for f.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
 """Another value of a param than the requested one: eps = 2^-10, lr = 0.002, beta2 = 0.99.
 
-The value is solved for, not taken from a list, and it is an interval: all values that fit. An
-output is a smooth function f(p) of a float param p. Newton's method in float64, with errors in ulp,
-finds the p of weighted least squares:
+The value is solved for, as an interval of all that fit. Newton's method in float64, with errors in
+ulp, finds the p of weighted least squares of an output f(p):
 
     p' = p + <g - f(p), f'(p)> / <f'(p), f'(p)>
 
-Bisection finds both ends of the interval. p fits where it leaves usual errors, and a code that is
-less than 20 bits longer than that of the best p, or where it moves the output by no more than the
-errors' size, at least half an ulp: where a kernel rounds a number that it computes from p, such as
-1 - lr p, all its errors share as much. An end may be that of the param's domain, or infinite. What
-is proven is the interval. A value in it is named where it is the only usual one there
-(`few_digits.told`), and the answer with the best value is weighed like any other question.
+and bisection both ends: what fits leaves usual errors and costs less than 20 bits more than the
+best, or moves the output by no more than the errors' size, as where 1 - lr p is rounded. What is
+proven is the interval; the only usual number in it is named (`few_digits.told`).
 """
 
 from __future__ import annotations

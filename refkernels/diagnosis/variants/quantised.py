@@ -34,6 +34,7 @@ _OF_ACTIVATIONS = (8, 4)
 _GROUPS = (32, 64, 128)
 _LARGEST = 1 << 16  # elements of a formula's inputs, which is read once for each scheme
 _KINDS = ("symmetric", "full", "asymmetric")
+_ALIKE = 4.0  # ratio of errors that may be one
 _SAMPLE = 16  # rows, and columns of a product
 _NEAR = 4  # schemes whose scales are tried in float16, or in pairs
 
@@ -214,13 +215,22 @@ def _of_formula(problem: Problem, output: str, got: Array) -> Any:
     if sum(array.size for array in problem.inputs.values()) > _LARGEST:
         return None
 
+    given, right = problem.inputs, problem.truth.plain[output].astype(np.float64)
+    error, effects = np.linalg.norm(got.astype(np.float64) - right), dict[Any, float]()
+
     def predicted(schemes: Schemes) -> Array:
-        if not schemes:
-            return problem.truth.plain[output].astype(np.float64)
-        given = problem.inputs
-        inputs = {**given, **{name: quantised(given[name], s) for name, s in schemes.items()}}
-        plain = problem.op.plain(problem.direction, inputs, problem.params, problem.format)
-        return np.asarray(plain[output].astype(np.float64))
+        """Of schemes of as many bits, those whose effect cannot be the kernel's error are not
+        read: an answer changes about as much as an input does."""
+        changed = {name: quantised(given[name], scheme) for name, scheme in schemes.items()}
+        size = sum(np.linalg.norm(to_float64(a) - given[name]) for name, a in changed.items())
+        bits = tuple((name, scheme.bits) for name, scheme in schemes.items())
+        if bits in effects and not error / _ALIKE <= effects[bits] * size <= error * _ALIKE:
+            return np.full(got.shape, np.inf)
+        question = {**given, **changed}, problem.params, problem.format
+        answer = problem.op.plain(problem.direction, *question)[output].astype(np.float64)
+        if schemes and size:
+            effects.setdefault(bits, float(np.linalg.norm(answer - right) / size))
+        return np.asarray(answer)
 
     return predicted, got.astype(np.float64)
 

@@ -1,13 +1,11 @@
 """Another value of a param on which an output depends in steps: a beta of Lion, whose update is a
 sign.
 
-Where the param moves away from its requested value, elements change one after the other, each at a
-value of its own: b1 m + (1 - b1) g changes its sign at b1 = g / (g - m). The kernel's elements
-bound the value that it used: those that have changed from below, those that have not from above.
-Bisection finds both ends, and there is a value only if they are in this order. The evidence is in
-the places of the changed elements (`places`), less the number of values at which one changes. A
-gradient times a number changes the same signs, and other outputs too: it is evidence only where all
-of these are there, and right.
+b1 m + (1 - b1) g changes its sign at b1 = g / (g - m): the elements that have changed bound the
+kernel's value from below, those that have not from above, and there is one only if both ends, found
+by bisection, are in this order. The evidence is in the places of the changed elements (`places`),
+less the number of values at which one changes; a gradient times a number changes the same signs,
+so all other outputs must be there, and right.
 """
 
 from __future__ import annotations
