@@ -39,7 +39,7 @@ from refkernels.diagnosis.variants import formulas as other_definitions
 VARIANTS: tuple[Questions, ...] = (
     factor.scale_factor,
     whole.permuted,
-    affine.swapped_gradients,
+    affine.exchanged_outputs,
     precision.narrowed_inputs,
     precision.flushed_inputs,
     precision.wrong_dtype,

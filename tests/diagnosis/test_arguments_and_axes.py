@@ -1,5 +1,4 @@
-"""Arguments in degrees or turns, gradients of softmax over another axis, attention along the other
-axis, and outputs whose axes are exchanged."""
+"""Arguments in degrees or turns, softmax over other axes, and exchanged axes or outputs."""
 
 from __future__ import annotations
 
@@ -113,3 +112,10 @@ def test_eps_inside_the_root_before_its_correction_is_named() -> None:
     assert found.candidates[0].details == {"with": "eps_hat"}
     state, got = adam(False)
     assert refkernels.explain("adam", state, got, params).cause in (None, "summation_order")
+
+
+def test_outputs_in_each_other_s_place_are_named() -> None:
+    a, b, dc = RNG.standard_normal((3, 12, 12)).astype(F)
+    inputs, outputs = {"a": a, "b": b, "dc": dc}, {"da": a.T @ dc, "db": dc @ b.T}
+    found = refkernels.explain("matmul", inputs, outputs, direction="backward")
+    assert (found.cause, found.confidence) == ("outputs_exchanged", "proven")

@@ -28,8 +28,7 @@ def test_smoothing_over_another_number_of_classes_is_proven(
     inputs = {"x": x, "target": target}
     explanation = refkernels.explain("cross_entropy", inputs, {"loss": loss}, params)
     assert (explanation.cause, explanation.confidence) == ("constant_differs", "proven")
-    details = explanation.candidates[0].details
-    assert (details["asked"], details["value"]) == (classes, spread)
+    assert explanation.candidates[0].details["value"] == spread
     right = -(1 - e) * own - e / dtype(classes) * y.sum(-1)
     explanation = refkernels.explain("cross_entropy", inputs, {"loss": right}, params)
     assert explanation.cause in (None, "summation_order")
@@ -40,7 +39,6 @@ def test_labels_smoothed_in_float32_are_proven() -> None:
     rng, classes, e = np.random.default_rng(11), 7, np.float32(0.1)
     x, target = rng.standard_normal((24, classes)), rng.integers(0, classes, 24)
     labels = (np.float32(1) - e) * np.eye(classes, dtype=np.float32)[target] + e / np.float32(7)
-    assert labels.dtype == np.float32
     params = {"reduction": "none", "label_smoothing": 0.1}
     inputs = {"x": x, "target": target}
     loss = -(labels * log_softmax(x)).sum(-1)

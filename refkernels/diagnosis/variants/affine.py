@@ -1,7 +1,8 @@
-"""Ops with a weight and a bias: swapped gradients, and the inputs that a caller may confuse."""
+"""Outputs in each other's place, and the inputs that a caller may confuse."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from refkernels.diagnosis.edits import names
@@ -17,17 +18,16 @@ _PAIRS = (
 _EXCHANGED = ("arguments_exchanged", "gate_swapped")  # an op's own names for it
 
 
-def swapped_gradients(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """dweight and dbias swapped."""
-    pair = SWAPPED_GRADIENTS
-    if problem.direction == "forward" or not set(pair) & set(outputs):
-        return
+def exchanged_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Two outputs of one shape and format in each other's place."""
     truth = problem.truth
-    if not set(pair) <= set(truth.reference):
-        return
-    shapes = {truth.reference[name].shape for name in pair}
-    if len(shapes) == 1:
-        yield Variant("swapped_weight_bias_grad", {}, _swapped(truth, *pair))
+    for pair in itertools.combinations(truth.reference, 2):
+        kinds = {(truth.reference[name].shape, problem.format_of(name)) for name in pair}
+        if len(kinds) == 1 and set(pair) & set(outputs):
+            named = pair == SWAPPED_GRADIENTS
+            cause = "swapped_weight_bias_grad" if named else "outputs_exchanged"
+            details = {} if named else {"outputs": ", ".join(pair)}
+            yield Variant(cause, details, _swapped(truth, *pair))
 
 
 def _swapped(answer: Answer, first: str, second: str) -> Answer:
