@@ -28,6 +28,7 @@ _MODULES = (
     "metrology",
     "norm_ref",
     "optimizer_ref",
+    "quantization_ref",
     "reduction_ref",
     "registry",
     "scaled_matmul_ref",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:  # one line for each lazy name and nothing else: a checker rea
     from refkernels import metrology as metrology
     from refkernels import norm_ref as norm_ref
     from refkernels import optimizer_ref as optimizer_ref
+    from refkernels import quantization_ref as quantization_ref
     from refkernels import reduction_ref as reduction_ref
     from refkernels import registry as registry
     from refkernels import scaled_matmul_ref as scaled_matmul_ref

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.arrays import Kind, as_array_of
+from refkernels.arithmetic.arrays import LOW, Kind, as_array_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import Format
@@ -116,8 +116,9 @@ class Op:
     given, `forward_bound` is that many ulp of the exact value: a library limit, or IEEE 754's half
     ulp; `limit_source` names its source.
 
-    `kinds` lists the inputs of integers ("int") or booleans ("bool"). They have no gradient; nor
-    have the float inputs that `gradients` omits.
+    `kinds` lists the inputs of integers ("int"), booleans ("bool") or numbers of any format
+    ("low"), and the outputs of the last kind. They have no gradient; nor have the float inputs that
+    `gradients` omits.
 
     `row_inputs`: the inputs whose first axis counts rows that the op treats independently; the
     cotangent's first axis counts them too. `row_gradients`: the gradients with such rows.
@@ -195,9 +196,14 @@ class Op:
         return self.inputs if direction == "forward" else (self.cotangent, *self.inputs)
 
     def array(self, name: str, value: Any) -> npt.NDArray[Any]:
-        """An input as an array of its kind. Raises TypeError and ValueError like
+        """An input or output as an array of its kind. Raises TypeError and ValueError like
         `as_float_array`."""
         return as_array_of(self.kinds.get(name, "float"), value, name)
+
+    def output(self, name: str, value: Any) -> npt.NDArray[Any]:
+        """An output as an array of floats, numbers of at most 8 bits in float32."""
+        array = self.array(name, value)
+        return array.astype(np.float32) if array.dtype in LOW else array
 
     @property
     def differentiated(self) -> tuple[str, ...]:

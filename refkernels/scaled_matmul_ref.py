@@ -66,9 +66,9 @@ class _Operands:
 
 
 def _exact(array: Array) -> Array:
-    """Numbers of at most 8 bits as float16, which represents them exactly; others unchanged."""
+    """Numbers of at most 8 bits as float32, which represents them exactly; others unchanged."""
     with np.errstate(invalid="ignore"):
-        return array.astype(np.float16) if array.dtype in LOW else array
+        return array.astype(np.float32) if array.dtype in LOW else array
 
 
 def _saturated(array: Array) -> Array:
@@ -77,7 +77,7 @@ def _saturated(array: Array) -> Array:
         return wide
     largest = float(ml_dtypes.finfo(array.dtype).max)
     sign = np.where(array.view(np.uint8) >> 7, -largest, largest)
-    return np.where(np.isfinite(wide), wide, sign).astype(np.float16)
+    return np.where(np.isfinite(wide), wide, sign).astype(np.float32)
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:

@@ -20,11 +20,11 @@ from refkernels.arithmetic.scalars import as_real
 Kind = Literal["float", "int", "bool", "low"]
 _NARROW = (
     "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float6_e2m3fn",
-    "float6_e3m2fn", "float4_e2m1fn", "int4",
+    "float6_e3m2fn", "float4_e2m1fn", "float8_e8m0fnu", "int4", "uint4",
 )  # fmt: skip
 LOW = {np.dtype(getattr(ml_dtypes, name)) for name in _NARROW if hasattr(ml_dtypes, name)}
-LOW |= {np.dtype(np.int8)}
-"""Of operands that other numbers scale, beside the formats; float16 holds each of their numbers."""
+LOW |= {np.dtype(np.int8), np.dtype(np.uint8)}
+"""Of operands that other numbers scale, beside the formats; float32 holds each of their numbers."""
 MOST_AXES = 32  # the most that NumPy 1 and Numba support
 
 
@@ -91,13 +91,13 @@ def as_array_of(kind: Kind, value: Any, name: str) -> npt.NDArray[Any]:
 
 
 def as_operand(value: Any, name: str) -> npt.NDArray[Any]:
-    """`value` as an array of float8_e4m3fn, float8_e5m2 or int8, else as `as_float_array` gives
-    it."""
+    """`value` as an array of numbers of at most 8 bits, else as `as_float_array` gives it."""
     kind = str(getattr(value, "dtype", "")).rpartition(".")[2]
-    if kind in ("float8_e4m3fn", "float8_e5m2") and not isinstance(value, np.ndarray):
+    if kind in _NARROW and hasattr(value, "detach"):
         bits = value.detach().cpu().contiguous().view(sys.modules["torch"].uint8).numpy()
         return np.asarray(bits.view(getattr(ml_dtypes, kind)))
-    array = read(value) if kind == "int8" and not _masked(value) else value
+    low = kind in _NARROW or kind in ("int8", "uint8")
+    array = read(value) if low and not _masked(value) else value
     if isinstance(array, np.ndarray) and array.dtype in LOW and not _masked(array):
         return np.asarray(array)
     try:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.contexts.context import fraction
 from refkernels.contexts.objects import ObjectValue, Objectwise, data, objects
 from refkernels.contexts.value import Value, not_a_value
@@ -99,6 +100,15 @@ class Arb(Objectwise):
 
     def union(self, a: Any, b: Any) -> Any:
         return a.union(b)
+
+    def step(self, a: Value, grid: NumberGrid) -> Value:
+        def rounded(x: Any) -> Any:
+            if not x.is_finite():
+                return flint.arb("nan")
+            low, high = (self.element(grid.exactly(end)) for end in _ends(x))
+            return low.union(high)
+
+        return self.each(rounded, a)
 
 
 _LIMITS = {"erf": (-1, 1), "erfc": (2, 0)}

@@ -33,6 +33,8 @@ import numpy.typing as npt
 from refkernels.arithmetic import blas
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.grids import NumberGrid
+from refkernels.arithmetic.transformations import two_prod
 from refkernels.contexts import functions
 from refkernels.contexts.ball_rules import ETA, LOST, SPAN, U, height
 from refkernels.contexts.context import Context, Index, fraction
@@ -242,6 +244,23 @@ class Ball(Context):
             low = np.maximum(lower(a_mid, p), lower(b_mid, q))
             high = np.maximum(upper(a_mid, p), upper(b_mid, q))
         return self.between(low, high)
+
+    def quotient(self, a: Value, b: Value) -> BallValue:
+        """Scaled, so that the product of quotient and divisor, and its error, are float64s."""
+        (a_mid, p), (b_mid, q) = parts(a), parts(b)
+        ball = self.divide(a, b)
+        whole = np.frexp(ball.mid)[0]
+        with np.errstate(all="ignore"):
+            product, error = two_prod(whole, np.frexp(b_mid)[0])
+            dividend = np.frexp(a_mid)[0]
+            exact = (error == 0.0) & ((product == dividend) | (2.0 * product == dividend))
+            exact &= (p == 0.0) & (q == 0.0) & (np.abs(ball.mid) > 2.0**-1000)
+        return self.value(ball.mid, np.where(exact, 0.0, ball.radius))
+
+    def step(self, a: Value, grid: NumberGrid) -> BallValue:
+        mid, radius = parts(a)
+        ball = self.between(grid(lower(mid, radius)), grid(upper(mid, radius)))
+        return self.value(ball.mid, np.where(radius < np.inf, ball.radius, np.inf))
 
     def between(self, low: Doubles, high: Doubles) -> BallValue:
         """The ball that holds [low, high]; exact where they are one number."""

@@ -185,6 +185,17 @@ class Bound(Unrounded):
         scaled = y.powers_of_two & (not apart)
         return self._rounded(exact, error, (x, y), scaled=scaled)
 
+    def quotient(self, a: Value, b: Value) -> BoundValue:
+        """Of a power of two, both are exact where the format holds them."""
+        x, y = parts(a), parts(b)
+        inverse = self.divide(self.number(1), b)
+        value = self.either(self.divide(a, b), self.multiply(a, inverse))
+        value.exact = exact = self.ball.quotient(x.exact, y.exact)
+        sure = y.powers_of_two & (x.error + exact.radius == 0.0) & self.working.holds(exact.mid)
+        sure = sure & self.working.holds(np.abs(inverse.exact.mid))
+        value.error = np.where(sure, 0.0, value.error)
+        return value
+
     def square(self, a: Value) -> BoundValue:
         x = parts(a)
         with np.errstate(all="ignore"):

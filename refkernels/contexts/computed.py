@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.arithmetic.rounding import Rounding
 from refkernels.contexts import functions
 
@@ -208,6 +209,10 @@ def maximum(a: Computed, b: Computed) -> Computed:
     low, high = np.maximum(a.low, b.low), np.maximum(a.high, b.high)
     none = np.zeros((), np.bool_)
     return _result(a, b, low, high, none, none)
+
+
+def step(a: Computed, grid: NumberGrid) -> Computed:
+    return of_ends(grid(a.low), grid(a.high), a.nan).where((a.low <= a.high) | a.nan)
 
 
 def function(name: str, a: Computed, limit: float, rounding: Rounding) -> Computed:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.grids import NumberGrid, Ties, grid
 from refkernels.contexts.value import Mask, Value, taken
 
 V = TypeVar("V", bound=Value)
@@ -322,6 +323,28 @@ class Context(ABC):
     def clip(self, a: Value, low: Any, high: Any) -> Value:
         """min(max(a, low), high); the ends are values or integers."""
         return self.minimum(self.maximum(a, self.lift(low)), self.lift(high))
+
+    # --- rounding as a part of the definition -------------------------------------------------
+
+    @abstractmethod
+    def step(self, a: Value, grid: NumberGrid) -> Value:
+        """a rounded to a grid, as `round`. Its derivative is 0."""
+
+    def round(self, a: Value, to: str = "", ties: Ties = "even") -> Value:
+        """a rounded to the whole numbers, or to those of a dtype, such as "float8_e4m3fn" or
+        "int8"; a number beyond them becomes the nearest end. `ties`: to the nearest, of two the
+        "even" one, the one "away" from zero or the upper one ("half_up"); or toward "zero",
+        "down" or "up"."""
+        return self.step(a, grid(to, ties))
+
+    def quotient(self, a: Value, b: Value) -> Value:
+        """a / b in front of a rounding to a grid: a kernel may take a (1 / b). Quotients that are
+        float64 numbers are exact, so that a tie is one."""
+        return self.divide(a, b)
+
+    def floor(self, a: Value) -> Value:
+        """The largest whole number that is at most a."""
+        return self.round(a, ties="down")
 
     # --- shape -------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.enclosure import PARTS, Enclosure
 from refkernels.arithmetic.exact import from_integer_balls
 from refkernels.arithmetic.exact_sums import exact_sum
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.arithmetic.transformations import divided, rooted, two_prod, two_sum
 from refkernels.contexts import functions, products
 from refkernels.contexts.ball import Ball, BallValue, outward
@@ -189,6 +190,9 @@ class DoubleDouble(Context):
         above = self.ball.add(x.tail, self._exact(remainder))
         tail = self.ball.divide(above, self.ball.add(rough, self._exact(s)))
         return self._of(s, tail), _ordinary(x.head)
+
+    def step(self, a: Value, grid: NumberGrid) -> DoubleDoubleValue:
+        return self._from_ball(self.ball.step(self._whole(parts(a)), grid))
 
     # --- reductions --------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.contexts.context import FUNCTIONS, Context, Index
 from refkernels.contexts.value import Mask, Value, not_a_value, taken
 
@@ -175,6 +176,9 @@ class Gradient(Context):
 
     def stop(self, a: Value) -> Taped:
         return Taped(self, node(a).value)
+
+    def step(self, a: Value, grid: NumberGrid) -> Taped:
+        return Taped(self, self.below.step(node(a).value, grid))
 
     def either(self, a: Value, b: Value) -> Taped:
         return self._apply("either", a, b)

@@ -194,9 +194,11 @@ def apply(node: Node, xp: Context, operands: Sequence[Any]) -> Any:
         case "known":
             assert isinstance(xp, Ball)
             return xp.value(*node.option)
-        case "function" | "narrow" | "power":
+        case "function" | "narrow" | "power" | "step":
             given = (node.option, *operands) if node.op == "function" else (*operands, node.option)
             return getattr(xp, node.op)(*given)
+        case "divide" if node.option:
+            return xp.quotient(*operands)
         case "less":
             return xp.less(*operands).yes
         case "not less":

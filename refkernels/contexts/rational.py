@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.contexts.context import fraction
 from refkernels.contexts.objects import Objectwise, data
 from refkernels.contexts.surd import Irrational, Surd, root
@@ -66,6 +67,16 @@ class Rational(Objectwise):
 
     def larger(self, a: Any, b: Any) -> Any:
         return b if a < b else a
+
+    def step(self, a: Value, grid: NumberGrid) -> Value:
+        """Raises `Irrational` for a root: its place on the grid is no tie."""
+
+        def rounded(x: Any) -> Fraction:
+            if type(x) is not Fraction:
+                raise Irrational(f"{x} is not a rational.")
+            return grid.exactly(x)
+
+        return self.each(rounded, a)
 
     def union(self, a: Any, b: Any) -> Any:
         if a == b:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import blas, formats
 from refkernels.arithmetic.formats import Format, without_range
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.arithmetic.rounding import Rounding
 from refkernels.contexts import computed
 from refkernels.contexts.ball import lower, outward, upper
@@ -407,6 +408,10 @@ class Reachable(Bound):
         sets = self._combined(computed.maximum, self.enter(a), self.enter(b))
         unsigned = _of(a).unsigned or _of(b).unsigned
         return self._with(super().maximum(a, b), *sets, exact=True, unsigned=unsigned)
+
+    def step(self, a: Value, grid: NumberGrid) -> ReachableValue:
+        sets = self._combined(lambda x: computed.step(x, grid), self.enter(a))
+        return self._with(super().step(a, grid), *sets, exact=True)
 
     def either(self, a: Value, b: Value) -> ReachableValue:
         x, y = _of(a), _of(b)

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import Context, Index, fraction
 from refkernels.contexts.graph import (
@@ -161,6 +162,9 @@ class Record(Context):
     def divide(self, a: Value, b: Value) -> NodeValue:
         return self._apply("divide", a, b)
 
+    def quotient(self, a: Value, b: Value) -> NodeValue:
+        return self._apply("divide", a, b, option="quotient")
+
     def negative(self, a: Value) -> NodeValue:
         return self._apply("negative", a)
 
@@ -284,6 +288,9 @@ class Record(Context):
 
     def maximum(self, a: Value, b: Value) -> NodeValue:
         return self._apply("maximum", a, b)
+
+    def step(self, a: Value, grid: NumberGrid) -> NodeValue:
+        return self._apply("step", a, option=grid)
 
     # --- shape -------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.contexts.ball import Ball, BallValue, lower, outward, upper
 from refkernels.contexts.bound_value import BoundValue, parts
 from refkernels.contexts.context import Context
@@ -65,6 +66,14 @@ class Unrounded(Context):
         error = np.where(less.yes, y.error, np.where(less.no, x.error, np.inf))
         error = np.where(less.decided, error, np.maximum(x.error, y.error))
         return BoundValue(self, self.ball.maximum(x.exact, y.exact), error)
+
+    def step(self, a: Value, grid: NumberGrid) -> BoundValue:
+        """z and ẑ lie between the same ends."""
+        x = self.enter(a)
+        low, high = self._ends(x)
+        jump = outward(grid(high) - grid(low))
+        error = np.where(x.error < np.inf, np.where(x.error > 0.0, jump, 0.0), np.inf)
+        return BoundValue(self, self.ball.step(x.exact, grid), error)
 
     def rearrange(self, change: Callable[..., Any], *values: Value) -> BoundValue:
         loose = all(parts(value).loose for value in values)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats, sums_in_order
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.fused import multiply_add
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.contexts import functions
 from refkernels.contexts.context import Context, Index, fraction
 from refkernels.contexts.value import Mask, Value, not_a_value
@@ -402,6 +403,10 @@ class Working(Context):
     @_scalars_apart
     def maximum(self, a: Value, b: Value) -> WorkingValue:
         return self._with(np.maximum, a, b)
+
+    @_scalars_apart
+    def step(self, a: Value, grid: NumberGrid) -> WorkingValue:
+        return self._with(lambda x: grid(np.asarray(x, np.float64)), a)
 
     def rearrange(self, change: Any, *values: Value) -> WorkingValue:
         return self._with(change, *values)

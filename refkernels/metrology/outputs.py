@@ -37,7 +37,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.op import Arrays, Direction, Op
@@ -107,9 +106,7 @@ def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
         raise ValueError(f"{gives}, not {str(unknown[0])!r}{hint}")
     if not given_arrays:
         raise ValueError(f"{gives}, but none of them was given.")
-    return {
-        name: as_float_array(given_arrays[name], name) for name in names if name in given_arrays
-    }
+    return {name: op.output(name, given_arrays[name]) for name in names if name in given_arrays}
 
 
 def _by_name(op: Op, direction: Direction, outputs: Any) -> Mapping[Any, Any]:

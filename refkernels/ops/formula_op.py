@@ -32,10 +32,11 @@ def formula_op(
     factors: tuple[str, ...] = (),
     scatter: tuple[str, str] | None = None,
     fast: Fast | None = None,
+    spread: bool = False,
     **described: Any,
 ) -> Op:
-    """The op of these formulas. `described`: options of `formulas_of`; the others are fields of
-    `Op`."""
+    """The op of these formulas. `spread`: `prepare` spreads elements of one input over blocks of
+    another. `described`: options of `formulas_of`; the others are fields of `Op`."""
     formulas = formulas_of(name, signature, coupled, **described)
     takes, gives = formulas.forward.signature.takes, formulas.forward.signature.gives
     reverse = formulas.backward
@@ -63,10 +64,13 @@ def formula_op(
         factors=factors,
         scatter=scatter,
         fast=fast,
-        elementwise=not any(argument.own for argument in takes.values())
+        elementwise=not spread
+        and not any(argument.own for argument in takes.values())
         and all(argument.rows for argument in gives.values()),
         kinds={
-            argument.name: argument.kind for argument in takes.values() if argument.kind != "float"
+            argument.name: argument.kind
+            for argument in (*takes.values(), *gives.values())
+            if argument.kind != "float"
         },
         row_inputs=tuple(argument.name for argument in takes.values() if argument.rows),
         row_gradients=tuple(g for g, source in below.items() if takes[source].rows),

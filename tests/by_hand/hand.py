@@ -21,12 +21,13 @@ from hand_functions import FUNCTIONS
 from hand_losses import LOSSES
 from hand_numbers import OPPOSITE, Numbers, Rounding, exact, rounded
 from hand_products import PRODUCTS
+from hand_quantization import QUANTIZERS
 from hand_rows import LOOKUPS, NORMS, REDUCTIONS, embedding_gradient
 from hand_steps import STEPS
 from mpmath import mp
 
 DEFINITIONS: dict[str, Callable[..., Any]] = {
-    **FUNCTIONS, **REDUCTIONS, **NORMS, **LOOKUPS, **PRODUCTS, **LOSSES, **STEPS,
+    **FUNCTIONS, **REDUCTIONS, **NORMS, **LOOKUPS, **PRODUCTS, **LOSSES, **STEPS, **QUANTIZERS,
 }  # fmt: skip
 GRADIENTS = {"embedding": embedding_gradient}  # where the definition is no derivative
 ABSENT = {"weight": 1, "bias": 0}  # what an input that is left out is in the definition

@@ -14,6 +14,10 @@ from refkernels.contexts.objects import objects
 Doubles = Any
 
 
+TIES = ("even", "away", "half_up", "zero", "down", "up")
+NARROW = ("float8_e4m3fn", "float8_e5m2fnuz", "float4_e2m1fn", "bfloat16", "int8")
+
+
 def doubles(rng: np.random.Generator, n: int) -> Doubles:
     """Of every size that a formula meets, and the places where rules go wrong."""
     kinds = [
@@ -84,6 +88,9 @@ UNARY = {
     "square": lambda xp, a: xp.square(a),
     "cube": lambda xp, a: xp.power(a, 3),
     "inverse square": lambda xp, a: xp.power(a, -2),
+    "floor": lambda xp, a: xp.floor(a),
+    **{f"round {t}": functools.partial(lambda t, xp, a: xp.round(a, ties=t), t) for t in TIES},
+    **{to: functools.partial(lambda to, xp, a: xp.round(a, to), to) for to in NARROW},
     "clip": lambda xp, a: xp.clip(a, -1, 3),
     **{name: functools.partial(lambda name, xp, a: xp.function(name, a), name) for name in NAMES},
 }
@@ -92,6 +99,7 @@ BINARY = {
     "subtract": lambda xp, a, b: a - b,
     "multiply": lambda xp, a, b: a * b,
     "divide": lambda xp, a, b: a / b,
+    "quotient": lambda xp, a, b: xp.quotient(a, b),
     "maximum": lambda xp, a, b: xp.maximum(a, b),
     "minimum": lambda xp, a, b: xp.minimum(a, b),
     "where": lambda xp, a, b: xp.where(a < b, a * b, a + b),

@@ -53,7 +53,20 @@ OTHERS = {
     "take_along_axis": lambda xp, a: xp.take_along_axis(a, np.array([[2], [0]])),
 }
 IN_RULES = {
-    *("negative", "absolute", "square", "power", "clip", "function", "primitive", *FUNCTIONS),
+    *(
+        "negative",
+        "absolute",
+        "square",
+        "power",
+        "clip",
+        "round",
+        "floor",
+        "quotient",
+        "step",
+        "function",
+        "primitive",
+        *FUNCTIONS,
+    ),
     *("add", "subtract", "multiply", "divide", "maximum", "minimum", "where"),
     *("sum", "mean", "max", "cumsum", "norm", "prod", "others", "welford"),
     *("matmul", "transpose", "scatter_add", "concatenate", "take"),

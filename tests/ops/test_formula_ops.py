@@ -148,7 +148,7 @@ def test_no_result_depends_on_a_pivot(name: str, direction: Direction) -> None:
             exact = in_arb(op, direction, formula, inputs, params)
             shifted = in_arb(op, direction, formula, inputs, params, _ShiftedPivot(BITS))
             compared += overlapping(exact, shifted)
-    assert compared > (QUESTIONS // 2 if scalar(name, direction) else QUESTIONS)
+    assert compared >= (QUESTIONS // 2 if scalar(name, direction) else QUESTIONS)
 
 
 @each_way
@@ -225,13 +225,15 @@ def test_special_values_are_the_definition_s(name: str, direction: Direction) ->
     op, checked = OPS[name], 0
     rng = np.random.default_rng(7)
     assert op.definition is not None
-    for _ in range(QUESTIONS):
+    for asked in range(5 * QUESTIONS):
+        if asked >= QUESTIONS and checked:
+            break
         inputs = draw(op, direction, rng, "float32", "normal")
         takes = op.definition.way(direction).signature.takes.values()
         floats = [
             argument.name
             for argument in takes
-            if argument.name in inputs and argument.kind == "float"
+            if argument.name in inputs and formats.is_one(inputs[argument.name].dtype)
         ]
         chosen = str(rng.choice(floats))
         spoilt = {key: array.copy() for key, array in inputs.items()}
@@ -262,7 +264,12 @@ def test_empty_inputs_have_empty_answers(
     assert op.definition is not None
     nothing = sizes[0] == (2,) or name != "embedding"
     indexed = "int" in op.kinds.values() and "tensor" not in op.kinds
-    indexed &= name not in ("attention", "rotary")  # whose integers count, or place
+    indexed &= name not in (
+        "attention",
+        "rotary",
+        "quantize",
+        "dequantize",
+    )  # which count, or place
     chooses = not sizes[1] and nothing and (indexed or name == "soft_cross_entropy")
     largest = name in NOT_OF_NOTHING and direction == "forward" and sizes == ((2,), 0)
     if chooses or largest:
@@ -291,7 +298,7 @@ def test_a_question_about_some_elements_has_the_answer_of_all(
         whole = in_arb(op, direction, formula, inputs, params)
         finished = in_arb(op, direction, lambda xp, **given: formula(xp, **given), inputs, params)
         compared += overlapping(whole, finished)
-    assert compared > (QUESTIONS // 2 if scalar(name, direction) else QUESTIONS)
+    assert compared >= (QUESTIONS // 2 if scalar(name, direction) else QUESTIONS)
 
 
 @each_way

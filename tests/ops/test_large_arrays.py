@@ -29,7 +29,8 @@ COMPILED = (  # some seconds each: all in a hunt
     WAYS if HUNT > 1 else [("softmax", "backward"), ("rms_norm", "forward"), ("mse", "forward")]
 )
 
-BY_NUMPY = {  # sums along a row, products of the others, pairs of a row
+BY_NUMPY = {  # sums along a row, products of the others, pairs of a row, steps
+    *((name, "forward") for name in ("cast", "quantize", "block_quantize")),
     *(("rotary", direction) for direction in ("forward", "backward")),
     *((name, "backward") for name in ("sum", "mean", "max", "prod", "cumsum")),
     *((name, "forward") for name in ("prod", "cumsum")),

@@ -39,7 +39,13 @@ def formula_of(node: Node, depth: int = _DEPTH) -> str:
         return f"|{formula_of(parts[0], depth - 1)}|"
     if node.op == "where":
         return f"where(…, {formula_of(parts[2], depth - 1)}, {formula_of(parts[3], depth - 1)})"
-    name = {"function": str(node.option), "maximum": "max", "pivot": "max", "library": "f"}
+    name = {
+        "function": str(node.option),
+        "maximum": "max",
+        "pivot": "max",
+        "library": "f",
+        "step": "round",
+    }
     inside = ", ".join(formula_of(part, depth - 1) for part in parts)
     return f"{name.get(node.op, node.op)}({inside})"
 

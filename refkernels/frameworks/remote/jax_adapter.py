@@ -149,7 +149,22 @@ def clip_by_value(grads, max_value=1.0):
     return jnp.clip(grads, -max_value, max_value)
 
 
+def cast(x, draws=None, to="float8_e4m3fn", ties="even", overflow="special"):
+    kind = getattr(jnp, to, None)
+    if (
+        kind is None
+        or not jnp.issubdtype(kind, jnp.floating)
+        or ties != "even"
+        or draws is not None
+    ):
+        raise NotImplementedError("JAX casts to its formats of floats, ties to even")
+    if overflow == "saturate":
+        x = jnp.clip(x, -float(jnp.finfo(kind).max), float(jnp.finfo(kind).max))
+    return lax.convert_element_type(x, kind).astype(x.dtype)
+
+
 OPS = {
+    "cast": ("y", cast),
     "matmul": ("c", lambda a, b: jnp.matmul(a, b)),
     "scaled_matmul": ("c", "JAX has no scaled product of narrow operands on a CPU"),
     "linear": ("y", linear),

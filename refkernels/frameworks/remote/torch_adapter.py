@@ -240,7 +240,68 @@ def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0
     return torch.cat([parameter.grad for parameter in parameters])
 
 
+def cast(x, draws=None, to="float8_e4m3fn", ties="even", overflow="special"):
+    kind = getattr(torch, to, None)
+    if kind is None or not kind.is_floating_point or ties != "even" or draws is not None:
+        raise NotImplementedError("torch casts to its formats of floats, ties to even")
+    largest = torch.finfo(kind).max
+    if overflow == "saturate":
+        return torch.Tensor.to(x.clamp(-largest, largest), kind).to(x.dtype)
+    if torch.tensor(float("inf")).to(kind).float().isfinite() and (x.abs() > largest).any():
+        raise NotImplementedError("torch.Tensor.to saturates in %s" % to)
+    return torch.Tensor.to(x, kind).to(x.dtype)
+
+
+def quantize(x, scale, zero_point=None, to="int8", ties="even"):
+    """torch.quantize_per_tensor, or per channel, whose scales are float64."""
+    kind = {"int8": torch.qint8, "uint8": torch.quint8}.get(to)
+    if kind is None or ties != "even" or x.dtype != torch.float32 or scale.shape[1:].numel() > 1:
+        raise NotImplementedError("torch quantizes float32 to int8 and uint8, by tensor or row")
+    zeros = torch.zeros_like(scale, dtype=torch.int64) if zero_point is None else zero_point
+    if scale.numel() == 1:
+        y = torch.quantize_per_tensor(x, float(scale), int(zeros), kind)
+    else:
+        rows = scale.double().reshape(-1), zeros.reshape(-1)
+        y = torch.quantize_per_channel(x, *rows, 0, kind)
+    return y.int_repr().to(x.dtype)
+
+
+def dequantize(x, scale, zero_point=None):
+    """The usual code: each scale repeated over its block."""
+    wide = torch.promote_types(scale.dtype, torch.float32)
+    y = x.to(wide) if zero_point is None else x.to(wide) - over_blocks(zero_point, x.shape)
+    return (y * over_blocks(scale.to(wide), x.shape)).to(scale.dtype)
+
+
+def over_blocks(scale, shape):
+    scale = scale.reshape((1,) * (len(shape) - scale.ndim) + scale.shape)
+    for axis, length in enumerate(shape):
+        scale = torch.repeat_interleave(scale, length // scale.shape[axis], axis)
+    return scale
+
+
+def block_quantize(
+    x, tensor_scale=None, to="float8_e4m3fn", block=None, scales="float32", rule="nearest", eps=0.0
+):
+    """The usual code, with scales of float32."""
+    kind = getattr(torch, to, None)
+    usual = (scales, rule, tensor_scale) == ("float32", "nearest", None)
+    if not usual or kind is None or not kind.is_floating_point:
+        raise NotImplementedError("the usual PyTorch code has float32 scales and float8 numbers")
+    blocks = x.unflatten(-1, (-1, block or x.shape[-1]))
+    blocks = blocks.to(torch.promote_types(x.dtype, torch.float32))
+    largest = torch.finfo(kind).max
+    scale = (torch.amax(blocks.abs(), -1, keepdim=True).clamp(min=eps) / largest).float()
+    y = torch.where(scale == 0, torch.zeros_like(blocks), blocks / scale)
+    y = y.clamp(-largest, largest).to(kind).to(x.dtype).reshape(x.shape)
+    return {"y": y, "scale": scale[..., 0]}
+
+
 OPS = {
+    "cast": ("y", cast),
+    "quantize": ("y", quantize),
+    "dequantize": ("y", dequantize),
+    "block_quantize": ("y", block_quantize),
     "matmul": ("c", lambda a, b: torch.matmul(a, b)),
     "scaled_matmul": ("c", scaled_matmul),
     "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
