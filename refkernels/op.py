@@ -205,6 +205,16 @@ class Op:
         array = self.array(name, value)
         return array.astype(np.float32) if array.dtype in LOW else array
 
+    def widened(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
+        """A kernel's outputs; in float32 where their format is the kernel's to choose, and has at
+        most 8 bits."""
+        return {
+            name: self.output(name, value)
+            if self.kinds.get(name) == "low" and getattr(value, "dtype", None) in LOW
+            else value
+            for name, value in outputs.items()
+        }
+
     @property
     def differentiated(self) -> tuple[str, ...]:
         """The inputs that get a gradient."""

@@ -62,16 +62,23 @@ class NumberGrid:
     signed_zero: bool = True
 
     @property
+    def is_integer(self) -> bool:
+        """Whether it is a format of integers, which has no NaN and no infinity."""
+        return self.p == 53 and not self.signed_zero
+
+    @property
     def step(self) -> float:
         """The distance between the numbers around 0."""
         return math.ldexp(1.0, self.emin - self.p + 1)
 
     def __call__(self, values: Doubles) -> Doubles:
-        """float64 numbers, rounded; NaN stays NaN, and zeros keep their signs if both have one."""
+        """float64 numbers, rounded; NaN and the signs of zeros stay where the format has them."""
         with np.errstate(all="ignore"):
             exponent = np.maximum(np.frexp(values)[1] - 1, self.emin) - self.p + 1
             units = _OF_FLOATS[self.ties](np.ldexp(values, -exponent))
             rounded = np.where(np.isfinite(values), np.ldexp(units, exponent), values)
+            if self.is_integer:
+                rounded[np.isnan(rounded)] = 0.0
             clipped = np.clip(rounded, self.least, self.largest)
             return np.asarray(clipped if self.signed_zero else clipped + 0.0)  # -0 + 0 = 0
 

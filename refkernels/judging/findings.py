@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refkernels.frameworks.cells import CellReply
@@ -72,6 +72,7 @@ class Findings:
     ) -> AnswerFault | None:
         """Count an answer; return its fault. `decisive`: the outputs for which its challenge
         rejects every decoy."""
+        reply = replace(reply, outputs=challenge.op.widened(reply.outputs))
         fault = challenge.fault(reply.outputs, self.outputs)
         if fault is not None and not challenge.fair:
             return None

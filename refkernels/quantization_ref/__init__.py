@@ -88,7 +88,7 @@ def cast(
     ties        to the nearest, of two the "even" one, the one "away" from zero or the upper one
                 ("half_up"); or toward "zero", "down" or "up"
     overflow    "special": numbers beyond the format become its infinity, or NaN where it has none;
-                "saturate": its largest number, infinities too
+                "saturate", and of integers: its largest number, infinities too
 
     The bound is 0 but for the rounding to the format in which y is given. A kernel may give y in
     `to` itself. Raises TypeError for other dtypes, ValueError for shapes that differ and for

@@ -69,7 +69,7 @@ def prepare_cast(inputs: dict[str, Any], params: dict[str, Any], direction: Dire
     to, ties = _narrow(params, "to"), as_text(params["ties"], "ties")
     options: dict[str, Any] = {"to": to, "ties": grid(to, ties).ties}
     x, own = inputs["x"], grid(to, ties)
-    if _one_of(params, "overflow", OVERFLOWS) == "saturate":
+    if _one_of(params, "overflow", OVERFLOWS) == "saturate" or own.is_integer:
         if (infinite := np.isinf(x)).any():
             x = np.where(infinite, np.clip(to_float64(x), own.least, own.largest), x)
         return Prepared({**inputs, "x": x}, options)
@@ -106,7 +106,7 @@ def prepare_quantize(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
     to, shape = _narrow(params, "to"), inputs["x"].shape
-    if inputs.get("zero_point") is not None and grid(to).p < 53:
+    if inputs.get("zero_point") is not None and not grid(to).is_integer:
         raise ValueError(f"There is a zero_point, but to is {to}: it must be a format of integers.")
     scales = {n: spread(inputs.get(n), shape, n) for n in ("scale", "zero_point")}
     return Prepared({**inputs, **scales}, {"to": to, "ties": grid(to, params["ties"]).ties})
@@ -145,7 +145,7 @@ def prepare_blocks(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
     to, scales = _narrow(params, "to"), _narrow(params, "scales")
-    if grid(scales).p == 53:
+    if grid(scales).is_integer:
         raise ValueError(f"scales is {scales!r}: it must be a narrower format of floats.")
     x, rule = inputs["x"], _one_of(params, "rule", SCALE_RULES)
     if not x.ndim:

@@ -251,7 +251,7 @@ def test_special_values_are_the_definition_s(name: str, direction: Direction) ->
             np.testing.assert_array_equal(np.asarray(enclosure)[special], values[special])
             assert np.all(enclosure.radius[special] == 0.0)
             checked += int(special.sum())
-    assert checked > 0
+    assert checked > 0 or name == "quantize"  # whose integers have no NaN
 
 
 @each_read

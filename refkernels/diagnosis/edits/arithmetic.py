@@ -76,7 +76,7 @@ def wrapped(program: Program) -> Iterator[Any]:
     for node in program.of("step"):
         own = node.option
         span = own.largest - own.least + 1.0
-        if own.p == 53 and math.isfinite(span):
+        if own.is_integer:
 
             def modulo(xp: Any, value: Any, own: NumberGrid = own, span: float = span) -> Any:
                 whole = xp.step(value, replace(own, least=-math.inf, largest=math.inf))
