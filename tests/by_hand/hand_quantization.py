@@ -43,9 +43,8 @@ def rounded(x: Any, to: str, ties: str, draw: Any = None) -> Any:
     below = above if above == exact else known[max(place - 1, 0)]
     if draw is not None:
         chosen = above if exact - below > fraction(draw) * (above - below) else below
-    elif ties in ("down", "up", "zero"):
-        low = ties == "down" or (ties == "zero" and exact > 0)
-        chosen = below if low else above
+    elif ties in ("zero", "up"):
+        chosen = below if (ties == "zero") == (exact > 0) else above
     elif exact - below != above - exact:
         chosen = below if exact - below < above - exact else above
     elif ties == "away":
@@ -108,9 +107,4 @@ def block_quantize(
     return {"y": y.reshape(x.shape), "scale": scale[..., 0]}
 
 
-QUANTIZERS = {
-    "cast": cast,
-    "quantize": quantize,
-    "dequantize": dequantize,
-    "block_quantize": block_quantize,
-}
+QUANTIZERS = {f.__name__: f for f in (cast, quantize, dequantize, block_quantize)}
