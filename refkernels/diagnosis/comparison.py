@@ -1,7 +1,6 @@
 """Compares two kernels' answers.
 
 A difference is charged to the kernel whose own error accounts for it. With z the exact value,
-a - b = (a - z) - (b - z), so in the squared difference
 
     sum (a - b)^2 = sum (a - z)(a - b) + sum (z - b)(a - b)
 

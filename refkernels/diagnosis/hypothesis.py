@@ -5,11 +5,8 @@ outputs' fit to the truth. `scoring` tries each of them, whatever the verdict. A
 where a model, or the correct rounding of a variant, has the kernel's bits in every element of the
 output; or where the answer to a variant explains the output as mere rounding (inside its bound, not
 unusual), and the answer to the question does not. Its confidence follows from bits of evidence
-(`evidence`):
-- *proven*: 40 bits, and no other cause fits as well.
-- *matched*: 20 bits.
-- *consistent*: it fits, but there are too few elements to decide; or the errors have its pattern
-  and size, and nothing better was found.
+(`evidence`): *proven*, 40 bits, and no other cause fits as well; *matched*, 20 bits; *consistent*,
+it fits, but too few elements decide, or only the pattern and size of the errors do.
 """
 
 from __future__ import annotations

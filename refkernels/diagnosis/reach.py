@@ -1,49 +1,59 @@
 """Which outputs any arithmetic may explain.
 
 A kernel that computes the right formula errs by what its roundings amount to. On a few rows the
-op's first form, and what is written with identities that lose digits, is read in bfloat16 and with
-flushed subnormal numbers. An output whose wrong elements err by far more, in the median, answers
-another question: no model of an arithmetic need be replayed for it.
+op's first form, and what is written with identities that lose digits, is read in the coarsest
+arithmetics. An output whose wrong elements err by far more, in the median, answers another
+question: no model of such an arithmetic need be replayed for it.
 """
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 
 from refkernels.arithmetic.formats import BFLOAT16, BINARY32
 from refkernels.contexts.fast_functions import COMPILED, FastFunctions
+from refkernels.contexts.graph import Edits, Graph
+from refkernels.contexts.record import record
 from refkernels.contexts.working import Working
 from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.screen import WRONG, Screen
 from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.ops.function_formulas import named_forms
 
 _FAR = 8.0  # times the errors of the coarsest arithmetic
 _ROWS, _LARGEST = 1 << 11, 1 << 18  # elements of all inputs: those that are read, at most of all
 
 
-def near(problem: Problem, outputs: Arrays) -> Arrays:
-    """The outputs, without those that err by far more than arithmetic does."""
+def near(problem: Problem, outputs: Arrays) -> tuple[Arrays, Arrays]:
+    """The outputs, without those that err by far more than bfloat16 does, and without those that
+    err by far more than functions and divisions that are compiled for speed."""
     wrong = {name: got for name, got in outputs.items() if np.isfinite(got).all() and np.any(got)}
     if problem.format != BINARY32 or problem.op.sums or problem.size > _LARGEST or not wrong:
-        return outputs
+        return outputs, outputs
     screen = Screen(problem, wrong, elements=_ROWS)
     if not screen.has_a_program:
-        return outputs
-    graph = screen.program.graph
+        return outputs, outputs
+    graphs, function = [screen.program.graph], problem.op.real_function
+    if function is not None:  # it is written in ways that no identity gives
+        forms = [*named_forms(function).way(problem.direction).forms.values()]
+        forms += [form.formula for form in function.forms if problem.direction == "forward"]
+        graphs += [record(form, screen.arguments(screen.arrays)) for form in forms]
     places = {name: seen.bits(screen.base[name]) > WRONG for name, seen in screen.observed.items()}
+
+    ways: list[tuple[Graph, Edits]] = [(graph, {}) for graph in graphs]
+    ways += [(g, rule(g)) for g in graphs for text, rule in identities.written(g) if text]
 
     def error(name: str, answer: Array) -> float:
         with np.errstate(all="ignore"):
             errors = np.abs(answer.astype(float) - screen.base[name])[places[name]]
         return float(np.median(errors)) if errors.size else 0.0
 
-    far = {name: error(name, screen.observed[name].got) for name in screen.names}
-    ways = [{}, *(rule(graph) for text, rule in identities.written(graph) if text)]
-    flushing = FastFunctions(BINARY32, COMPILED["--use_fast_math"])
-    coarse = Working(BFLOAT16, BINARY32), flushing
-    for changes, arithmetic in itertools.product(ways, coarse):
-        answers = screen.computed(arithmetic, changes) if far else {}
-        far = {name: size for name, size in far.items() if size > _FAR * error(name, answers[name])}
-    return {name: got for name, got in outputs.items() if name not in far}
+    def within(arithmetic: Working) -> Arrays:
+        far = {name: error(name, screen.observed[name].got) for name in screen.names}
+        for graph, changes in ways:
+            answers = screen.computed(graph, arithmetic, changes) if far else {}
+            far = {n: size for n, size in far.items() if size > _FAR * error(n, answers[n])}
+        return {name: got for name, got in outputs.items() if name not in far}
+
+    fast = FastFunctions(BINARY32, COMPILED["--use_fast_math"])
+    return within(Working(BFLOAT16, BINARY32)), within(fast)

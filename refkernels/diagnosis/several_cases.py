@@ -1,10 +1,8 @@
 """What several cases of one kernel say together: only what all of them allow is known.
 
-In one case two causes may fit alike, as truncation to float16 and to TF32 do where no number is
-small, and another case tells them apart. So the explanation of one case keeps the causes that the
-other cases have too, each with the interval and the formats that all of them allow. A cause that
-another case rules out although it is wrong as well is at most consistent: the cases show different
-faults, or neither is known.
+Two causes may fit one case alike, as truncation to float16 and to TF32 do where no number is small.
+A cause is kept with the interval and the formats that all cases allow. One that another case rules
+out although it is wrong as well is at most consistent.
 """
 
 from __future__ import annotations

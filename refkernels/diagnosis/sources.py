@@ -54,9 +54,6 @@ VARIANTS: tuple[Questions, ...] = (
 )
 
 
-_OF_ARITHMETIC = accumulators.find, compiled.find, flushing.of_formula
-
-
 def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """Other questions that the kernel may have answered: general ones, then the op's own."""
     for source in (*VARIANTS, *models.of(problem.op).questions):
@@ -70,12 +67,14 @@ def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 
 
 def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
-    """How the kernel may have computed: orders of summation, accumulators, models, formulas. Whole
-    arithmetics are tried where the errors are of their size."""
+    """How the kernel may have computed; whole arithmetics, where the errors are of their size."""
     own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
     first: tuple[Algorithms, ...] = quantised.weights, quantised.activations, sums.find
     known = formulas.find, functions.find, compiled.find, other_functions.of_formula
-    near = reach.near(problem, {n: got for n, got in outputs.items() if not fits[n].ordinary})
-    near = {name: got for name, got in outputs.items() if fits[name].ordinary or name in near}
+    right = {name: got for name, got in outputs.items() if fits[name].ordinary}
+    left = {name: got for name, got in outputs.items() if name not in right}
+    coarse, fast = ({**right, **near} for near in reach.near(problem, left))
+    asked: dict[Algorithms, Arrays] = {accumulators.find: coarse, compiled.find: fast}
+    asked[flushing.of_formula] = fast
     for source in (*first, accumulators.find, *own, *known, flushing.of_formula, recovered.find):
-        yield from source(problem, near if source in _OF_ARITHMETIC else outputs, fits)
+        yield from source(problem, asked.get(source, outputs), fits)

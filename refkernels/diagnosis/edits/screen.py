@@ -1,11 +1,8 @@
 """The screen: every edit of a program, read in float64 on some rows, and how near it comes.
 
-The distance of a prediction p from what the kernel gave is sum log2(1 + |got - p| / unit), about
-the bits that it costs to write down the kernel's answer when p is known. The unit of an element is
-an ulp of p times the plain algorithm's usual error: what merely rounds costs a bit or less. Large
-errors cost their logarithm, so that a few elements do not decide.
-
-An edit computes anew only what depends on its place.
+The distance of a prediction p from the kernel's answer is sum log2(1 + |got - p| / unit): about the
+bits of the answer when p is known, where a unit is an ulp of p times the plain algorithm's usual
+error. What merely rounds costs a bit or less, and a few large errors do not decide.
 """
 
 from __future__ import annotations
@@ -209,9 +206,9 @@ class Screen:
             for name in self.names
         }
 
-    def computed(self, xp: Working, changes: Edits) -> Predicted:
-        """The outputs of the edited graph in another arithmetic."""
-        values = self.program.graph.read(xp, self.arguments(self.arrays, xp), changes)
+    def computed(self, graph: Graph, xp: Working, changes: Edits) -> Predicted:
+        """The outputs of an edited graph of some form, in another arithmetic."""
+        values = graph.read(xp, self.arguments(self.arrays, xp), changes)
         return self._named([value if value is None else xp.store(value) for value in values])
 
     def distances_of(self, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, float]:
