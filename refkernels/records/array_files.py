@@ -200,7 +200,8 @@ def _dtype(text: str, name: str) -> np.dtype[Any]:
             f"{name}: it holds Python objects (pickle), which are never read: save numbers instead."
         )
     if dtype.kind not in "biufc" and dtype != np.dtype("V2"):
-        raise ArrayFileError(f"{name} is not a .npy file of numbers: it has dtype {dtype}.")
+        cure = ": save float8 as float32, which holds it" if dtype == np.dtype("V1") else ""
+        raise ArrayFileError(f"{name} is not a .npy file of numbers: it has dtype {dtype}{cure}.")
     return dtype
 
 
