@@ -59,7 +59,7 @@ def judge(
 
 
 def junit(judgements: Iterable[Judgement | Mapping[str, Any]], lang: str = "en") -> str:
-    """Judgements or their records as JUnit's XML, which CI reads: a test case for each kernel."""
+    """Judgements or their records as JUnit's XML. Raises ValueError for another language."""
     from refkernels.judging.junit import document
     from refkernels.reporting.judging import views
 
