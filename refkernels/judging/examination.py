@@ -32,7 +32,7 @@ class KernelExamination:
     ) -> None:
         self.drawer = Drawer(op, direction, dtype, domain)
         self.seed = seed
-        self.told: set[str] = set()  # flags of the truths, which later kernels share
+        self.told: dict[str, set[str]] = {}  # flags of the truths, which later kernels share
         self._rounds: dict[int, list[Challenge]] = {}
         self._decisive = cache(decoys.decisive_outputs)
         self._shown: dict[tuple[int, ...], mutants.Shown] = {}

@@ -120,7 +120,9 @@ def judge(
         time_taken = _timed(running, examination, findings) if timed else None
         findings.unfair += [Reason("replaces", "", {"name": name}) for name in running.replaced]
         flags = [*findings.flags, *([] if running.guarded else ["unguarded"])]
-        examination.told |= {w.category.flag for w in told if hasattr(w.category, "flag")}
+        for w in told:
+            if flag := getattr(w.category, "flag", ""):
+                examination.told.setdefault(flag, set()).update(getattr(w.message, "widened", ()))
         flags += sorted(examination.told)
         if running.outside:
             findings.unfair.clear()
@@ -128,8 +130,7 @@ def judge(
     tried = mutants and verdict == RIGHT
     shown = examination.shown(findings.answered, limit / 3.0) if tried else Shown()
     flags += ["not_all_tried"] * shown.cut
-    drawer = examination.drawer
-    left_out, axes = drawer.domain.left_out, drawer.domain.axes
+    drawer, taken = examination.drawer, examination.drawer.domain
     longest = (max(a.shape, default=1) for c in findings.answered for a in c.floats.values())
     only = {k: (*v,) for given in (lengths, dtypes) for k, v in (given or {}).items()}
     result = Judgement(
@@ -141,14 +142,14 @@ def judge(
         longest=max(longest, default=0), calls=findings.calls,
         declined=findings.declined_parts(), lengths=only,
         shapes={name: (*shape,) for name, shape in (shapes or {}).items()},
-        left_out=tuple(sorted(left_out)),
-        axes=tuple(sorted(axes)) if drawer.ranked and axes != AXES else (),
+        left_out=tuple(sorted(taken.left_out)),
+        widened=tuple(sorted(examination.told.get("statistical", ()))),
+        axes=tuple(sorted(taken.axes)) if drawer.ranked and taken.axes != AXES else (),
         flags=tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
         avoidable=findings.avoidable if verdict == RIGHT else None, flushes=running.flushes,
     )  # fmt: skip
-    if causes and verdict in (WRONG, UNFAIR):
-        result = replace(result, cause=cause_of(findings))
-    return replace(result, seconds=round(time.monotonic() - start, 2))
+    cause = cause_of(findings) if causes and verdict in (WRONG, UNFAIR) else None
+    return replace(result, cause=cause, seconds=round(time.monotonic() - start, 2))
 
 
 def _target(kernel: str, op: str | Op | None) -> tuple[Any, TargetName, dict[str, str]]:

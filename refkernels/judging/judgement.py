@@ -58,6 +58,7 @@ class Judgement:
                 "special_as_defined", "not_all_tried", "range_limited", "ill_conditioned",
                 "estimated", "statistical", "own_sizes", "own_sizes_not_asked",
                 "own_sizes_cannot_tell"
+    widened     of a statistical verdict, the outputs, with the calls that widen their bounds most
     avoidable   an answer whose errors another form of the op avoids: its challenge, and how many
                 elements err how much more than which form
     flushes     the last import before its process flushed subnormal numbers, None if it does not
@@ -89,6 +90,7 @@ class Judgement:
     left_out: tuple[str, ...] = ()
     axes: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
     avoidable: Mapping[str, Any] | None = None
     flushes: str | None = None
     cause: Mapping[str, Any] | None = None
@@ -109,15 +111,12 @@ class Judgement:
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, from which every view is made."""
         fields = asdict(self)
-        families = {
-            name: {"asked": asked, "telling": telling}
-            for name, (asked, telling) in fields.pop("families").items()
-        }
-        mutants = {name: fields.pop(name) for name in ("killed", "alive", "hidden")}
-        renamed = {name: fields.pop(field) for field, name in _RENAMED.items()}
-        head = {"schema": SCHEMA, "kind": "judgement"}
+        families = self.families.items()
+        fields["families"] = {n: {"asked": asked, "telling": told} for n, (asked, told) in families}
+        fields["mutants"] = {name: fields.pop(name) for name in ("killed", "alive", "hidden")}
+        fields |= {name: fields.pop(field) for field, name in _RENAMED.items()}
         fields = {k: v for k, v in fields.items() if v or k not in ("task", "why")}
-        record = {**head, **fields, **renamed, "families": families, "mutants": mutants}
+        record = {"schema": SCHEMA, "kind": "judgement", **fields}
         stored: dict[str, Any] = storable(record)
         return stored
 

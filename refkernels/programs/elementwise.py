@@ -42,8 +42,9 @@ def elu(c: Any, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) ->
     return times(c, c.where(x > 0, x, times(c, low, alpha)), scale)
 
 
-def real_power(c: Any, x: Any, exponent: Any) -> Any:
+def real_power(c: Any, x: Any, exponent: Any, *_: Any) -> Any:
     """x^y: by products where y is a small integer, else by roots and logarithms of x > 0."""
+    x = c.plain(x)
     if isinstance(exponent, int | float):
         if float(exponent).is_integer() and abs(exponent) <= 64:
             return c.square(x) if exponent == 2 else c.power(x, int(exponent))
@@ -51,15 +52,7 @@ def real_power(c: Any, x: Any, exponent: Any) -> Any:
         if exponent in special:
             return special[exponent](x)
         exponent = c.scalar(exponent)
-    return c.real_power(c.plain(x), c.plain(exponent))
-
-
-def _power(c: Any, x: Any, exponent: Any, *_: Any) -> Any:
-    return real_power(c, c.plain(x), exponent)
-
-
-def _power_of_number(c: Any, base: Any, exponent: Any) -> Any:
-    return c.exp(c.plain(exponent) * c.log(c.scalar(base)))
+    return c.real_power(x, c.plain(exponent))
 
 
 def clamp(c: Any, x: Any, low: Any = None, high: Any = None) -> Any:
@@ -93,12 +86,11 @@ def where(c: Any, condition: Any, a: Any, b: Any) -> Any:
     sides = [_lowered(c, a), _lowered(c, b)]
     if not any(isinstance(side, Low) for side in sides):
         return c.xp.where(choice, *sides)
+    values, lows = _apart(*sides)
     if isinstance(choice, Mask):  # of a mask that is a buffer of floats
         if not np.all(choice.decided):
             raise c.refuse("chooses -inf by a condition that is computed from floats")
         choice = np.asarray(choice.yes)
-    lows = [side.low if isinstance(side, Low) else np.zeros(side.shape, bool) for side in sides]
-    values = [side.value if isinstance(side, Low) else side for side in sides]
     low = np.broadcast_to(np.where(choice, *lows), c.shape)
     return Low(c.broadcast(c.xp.where(choice, *values), c.shape), low)
 
@@ -114,13 +106,16 @@ def added(c: Any, a: Any, b: Any, alpha: Any = 1) -> Any:
     """-inf plus a number is -inf."""
     if not isinstance(a, Low) and not isinstance(b, Low):
         return numbers(lambda c, a, b: a + times(c, b, alpha))(c, a, b)
-    sides = [c.value(a), c.value(b)]
-    lows = [side.low if isinstance(side, Low) else np.zeros(side.shape, bool) for side in sides]
-    values = [side.value if isinstance(side, Low) else side for side in sides]
     if alpha != 1:
         raise c.refuse("multiplies a masked -inf")
-    low = np.broadcast_to(lows[0] | lows[1], c.shape)
-    return Low(values[0] + values[1], low)
+    values, lows = _apart(c.value(a), c.value(b))
+    return Low(values[0] + values[1], np.broadcast_to(lows[0] | lows[1], c.shape))
+
+
+def _apart(*sides: Any) -> tuple[list[Any], list[Any]]:
+    """The values, and where each is -inf."""
+    lows = [side.low if isinstance(side, Low) else np.zeros(side.shape, bool) for side in sides]
+    return [side.value if isinstance(side, Low) else side for side in sides], lows
 
 
 def scaled(rule: Rule, c: Any, a: Any, factor: Any, *given: Any) -> Any:
@@ -170,12 +165,9 @@ def _angle(c: Any, y: Any, x: Any) -> Any:
 
 FUNCTIONS = ("sqrt", "rsqrt", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos", "atan")
 NUMBERS: dict[str, Rule] = {
-    "sub.Tensor": lambda c, a, b, alpha=1: a - times(c, b, alpha),
-    "sub.Scalar": lambda c, a, b, alpha=1: a - times(c, b, alpha),
+    **dict.fromkeys(("sub.Tensor", "sub.Scalar"), lambda c, a, b, k=1: a - times(c, b, k)),
     "mul.Scalar": lambda c, a, b: a * b,
-    "div.Scalar": divide,
-    "div.Tensor_mode": divide,
-    "div.Scalar_mode": divide,
+    **dict.fromkeys(("div.Scalar", "div.Tensor_mode", "div.Scalar_mode"), divide),
     "neg.default": lambda c, x: -x,
     "abs.default": lambda c, x: abs(x),
     "reciprocal.default": lambda c, x: 1 / x,
@@ -220,21 +212,19 @@ NUMBERS: dict[str, Rule] = {
 ONE: dict[str, Rule] = {
     "gelu.default": gelu,
     "elu.default": elu,
-    "clamp.default": clamp,
-    "clamp.Tensor": clamp,
+    **dict.fromkeys(("clamp.default", "clamp.Tensor"), clamp),
     "hardtanh.default": lambda c, x, low=-1, high=1: clamp(c, x, low, high),
 }
 RAW: dict[str, Rule] = {
-    "add.Tensor": added,
-    "add.Scalar": added,
+    **dict.fromkeys(("add.Tensor", "add.Scalar"), added),
     "mul.Tensor": partial(scaled, lambda c, a, b: a * b),
     "div.Tensor": partial(scaled, divide),
     "exp.default": limited(lambda c, x: c.exp(x), 0),
     "relu.default": limited(lambda c, x: c.maximum(x, c.number(0)), 0),
     "sigmoid.default": limited(sigmoid, 0),
-    "pow.Tensor_Scalar": _power,
-    "pow.Tensor_Tensor": _power,
-    "pow.Scalar": _power_of_number,
+    "pow.Tensor_Scalar": real_power,
+    "pow.Tensor_Tensor": real_power,
+    "pow.Scalar": lambda c, base, y: c.exp(c.plain(y) * c.log(c.scalar(base))),
     "where.self": where,
     "logical_and.default": logical(lambda a, b: a & b),
     "logical_or.default": logical(lambda a, b: a | b),

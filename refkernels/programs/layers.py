@@ -156,20 +156,15 @@ def adaptive_pool(rank: int, reduction: str) -> Rule:
             outside = table >= ends[:, None]
             windows = c.take(value, np.where(outside, starts[:, None], table), axis)
             where = outside.reshape(m, width, *(1,) * (k - 1))
+            if reduction == "sum" and outside.any():
+                windows = c.where(where, c.number(0), windows)
+            reduced = getattr(c.xp, reduction)(windows, axis=axis + 1)
+            value = c.reshape(reduced, (*value.shape[:axis], m, *value.shape[axis + 1 :]))
             if reduction == "sum":
-                windows = c.where(where, c.number(0), windows) if outside.any() else windows
-                counts = (ends - starts).reshape(m, *(1,) * (k - 1))
-                value = c.reshape(c.xp.sum(windows, axis=axis + 1), _without(windows, axis + 1))
-                value = value / c.array(counts)
-            else:
-                value = c.reshape(c.xp.max(windows, axis=axis + 1), _without(windows, axis + 1))
+                value = value / c.array((ends - starts).reshape(m, *(1,) * (k - 1)))
         return value if reduction == "sum" else (value, None)
 
     return read
-
-
-def _without(value: Any, axis: int) -> tuple[int, ...]:
-    return tuple(n for k, n in enumerate(value.shape) if k != axis)
 
 
 # --- interpolation --------------------------------------------------------------------------------
@@ -207,11 +202,14 @@ def _standardised(c: Any, rows: Any, eps: Any) -> Any:
 def layer_norm(
     c: Any, x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5, *_: Any
 ) -> Any:
+    return _normed(c, x, x.shape[: len(x.shape) - len(shape)], weight, bias, eps)
+
+
+def _normed(c: Any, x: Any, rows: Any, weight: Any, bias: Any, eps: Any, shape: Any = None) -> Any:
+    """Of each of `rows` by itself; weight and bias in `shape`."""
     x = c.plain(x)
-    first = len(x.shape) - len(shape)
-    rows = c.reshape(x, (*x.shape[:first], -1))
-    y = _standardised(c, rows, eps)
-    return _affine(c, c.reshape(y, x.shape), weight, bias)
+    y = _standardised(c, c.reshape(x, (*rows, -1)), eps)
+    return _affine(c, c.reshape(y, x.shape), weight, bias, shape)
 
 
 def _affine(c: Any, y: Any, weight: Any, bias: Any, shape: Any = None) -> Any:
@@ -235,11 +233,8 @@ def rms_norm(c: Any, x: Any, shape: Any, weight: Any = None, eps: Any = None) ->
 def group_norm(
     c: Any, x: Any, groups: int, weight: Any = None, bias: Any = None, eps: Any = 1e-5, *_: Any
 ) -> Any:
-    x = c.plain(x)
-    rows = c.reshape(x, (x.shape[0], groups, -1))
-    y = _standardised(c, rows, eps)
     shape = (1, -1, *(1,) * (len(x.shape) - 2))
-    return _affine(c, c.reshape(y, x.shape), weight, bias, shape)
+    return _normed(c, x, (x.shape[0], groups), weight, bias, eps, shape)
 
 
 def batch_norm(
@@ -286,10 +281,7 @@ def _along(c: Any, x: Any, dim: int, rule: Callable[..., Any]) -> Any:
     rows = c.transpose(value, axes) if dim != rank - 1 else value
     low = low if low is None else np.transpose(np.broadcast_to(low, x.shape), axes)
     result = rule(c, rows, low)
-    back = np.argsort(axes)
-    if dim == rank - 1:
-        return result
-    return c.transpose(result, tuple(back))
+    return result if dim == rank - 1 else c.transpose(result, tuple(np.argsort(axes)))
 
 
 def _exponentials(c: Any, rows: Any, low: Any) -> tuple[Any, Any]:
@@ -310,14 +302,6 @@ def _log_softmax(c: Any, rows: Any, low: Any) -> Any:
     e, m = _exponentials(c, rows, low)
     y = (rows - m) - c.log(c.xp.sum(e))
     return y if low is None else Low(y, low)
-
-
-def softmax(c: Any, x: Any, dim: int, *_: Any) -> Any:
-    return _along(c, x, dim, _softmax)
-
-
-def log_softmax(c: Any, x: Any, dim: int, *_: Any) -> Any:
-    return _along(c, x, dim, _log_softmax)
 
 
 def logsumexp(c: Any, x: Any, dims: Any, *_: Any) -> Any:
@@ -489,8 +473,8 @@ LAYERS: dict[str, Rule] = {
     "native_group_norm.default": _with_statistics(
         lambda c, x, w, b, n, channels, space, groups, eps: group_norm(c, x, groups, w, b, eps)
     ),
-    "_softmax.default": softmax,
-    "_log_softmax.default": log_softmax,
+    "_softmax.default": lambda c, x, dim, *_: _along(c, x, dim, _softmax),
+    "_log_softmax.default": lambda c, x, dim, *_: _along(c, x, dim, _log_softmax),
     "logsumexp.default": logsumexp,
     "scaled_dot_product_attention.default": attention,
     "nll_loss_forward.default": nll,

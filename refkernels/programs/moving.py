@@ -26,11 +26,8 @@ def constant(c: Any, values: npt.NDArray[Any]) -> Any:
 
 
 def full(c: Any, number: Any) -> Any:
-    return constant(c, np.full(c.shape, float(np.float32(number)) if _single(c) else number))
-
-
-def _single(c: Any) -> bool:
-    return c.tensor.is_float and c.tensor.dtype != "float64"
+    single = c.tensor.is_float and c.tensor.dtype != "float64"
+    return constant(c, np.full(c.shape, float(np.float32(number)) if single else number))
 
 
 def arange(c: Any, *given: Any) -> Any:
@@ -40,9 +37,7 @@ def arange(c: Any, *given: Any) -> Any:
 
 
 def slice_(c: Any, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
-    place = [slice(None)] * len(x.shape)
-    place[dim] = slice(start, end, step)
-    return c.move(lambda a: a[tuple(place)], x)
+    return c.move(lambda a: a[_place(x.shape, dim, slice(start, end, step))], x)
 
 
 def _place(shape: Sequence[int], dim: int, at: Any) -> tuple[Any, ...]:
@@ -58,12 +53,16 @@ def index(c: Any, x: Any, indices: Any) -> Any:
 
 
 def gather(c: Any, x: Any, dim: int, places: Any, *_: Any) -> Any:
-    known = c.index(places)
     if not x.shape:
         return c.broadcast(x, c.shape)
-    grid: list[Any] = list(np.indices(known.shape, sparse=True))
-    grid[dim] = known
-    return c.move(lambda a: a[tuple(grid)], x)
+    return c.move(lambda a: a[_grid(c.index(places), dim)], x)
+
+
+def _grid(places: npt.NDArray[Any], dim: int) -> tuple[Any, ...]:
+    """The index of what lies at `places` of an axis, and where they lie on the others."""
+    grid: list[Any] = list(np.indices(places.shape, sparse=True))
+    grid[dim] = places
+    return tuple(grid)
 
 
 def concatenate(c: Any, parts: Any, dim: int = 0) -> Any:
@@ -71,14 +70,10 @@ def concatenate(c: Any, parts: Any, dim: int = 0) -> Any:
     return c.move(lambda *arrays: np.concatenate(arrays, axis=dim), *listed)
 
 
-def pieces(c: Any, x: Any, sizes: Sequence[int], dim: int) -> tuple[Any, ...]:
-    ends = np.cumsum([0, *sizes])
-    return tuple(slice_(c, x, dim, int(a), int(b)) for a, b in itertools.pairwise(ends))
-
-
 def split(c: Any, x: Any, size: Any, dim: int = 0) -> tuple[Any, ...]:
     """Pieces as long as what the node gives says."""
-    return pieces(c, x, [tensor.shape[dim] for tensor in c.node.gives], dim)
+    ends = np.cumsum([0, *(tensor.shape[dim] for tensor in c.node.gives)])
+    return tuple(slice_(c, x, dim, int(a), int(b)) for a, b in itertools.pairwise(ends))
 
 
 def padded(c: Any, x: Any, pad: Sequence[int], value: Any = 0) -> Any:
@@ -120,27 +115,19 @@ def _added_at(c: Any, x: Any, values: Any, places: npt.NDArray[Any]) -> Any:
 
 def scatter_add(c: Any, x: Any, dim: int, places: Any, source: Any) -> Any:
     known = c.index(places)
-    grid: list[Any] = list(np.indices(known.shape, sparse=True))
-    grid[dim] = known
-    flat = np.arange(math.prod(x.shape)).reshape(x.shape)[tuple(grid)]
+    flat = np.arange(math.prod(x.shape)).reshape(x.shape)[_grid(known, dim)]
     region = tuple(slice(0, n) for n in known.shape)
     return _added_at(c, c.value(x), c.move(lambda a: a[region], c.value(source)), flat)
 
 
 def scatter(c: Any, x: Any, dim: int, places: Any, source: Any, *_: Any) -> Any:
     known = c.index(places)
-    grid: list[Any] = list(np.indices(known.shape, sparse=True))
-    grid[dim] = known
     if not isinstance(source, int | float):
         region = tuple(slice(0, n) for n in known.shape)
         source = c.move(lambda a: a[region], source)
     else:
         source = c.value(source) if not isinstance(x, np.ndarray) else np.asarray(source)
-    return put(c, x, source, tuple(grid))
-
-
-def repeat(c: Any, x: Any, times: Sequence[int]) -> Any:
-    return c.move(lambda a: np.tile(a, tuple(times)), x)
+    return put(c, x, source, _grid(known, dim))
 
 
 def unfold(c: Any, x: Any, dim: int, size: int, step: int) -> Any:
@@ -161,9 +148,7 @@ def _sum(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
 
 
 def product(c: Any, x: Any, *given: Any) -> Any:
-    dim = (
-        given[0] if given and isinstance(given[0], int) and not isinstance(given[0], bool) else None
-    )
+    dim = next((item for item in given[:1] if type(item) is int), None)
     return c.reduced("prod", x, dim)
 
 
@@ -298,22 +283,14 @@ def top(c: Any, x: Any, k: int, dim: int = -1, largest: bool = True, *_: Any) ->
     return slice_(c, ordered, dim, 0, k), None
 
 
-def same(c: Any, x: Any, *_: Any) -> Any:
-    return x
-
-
 def shaped(c: Any, x: Any, *_: Any) -> Any:
     return c.reshape(x, c.shape)
 
 
 MOVING: dict[str, Rule] = {
+    **dict.fromkeys(("view.default", "unsqueeze.default", "squeeze.dims"), shaped),
     **dict.fromkeys(
-        ("view.default", "unsqueeze.default", "squeeze.dims"),
-        shaped,
-    ),
-    **dict.fromkeys(
-        ("clone.default", "alias.default", "lift_fresh_copy.default"),
-        same,
+        ("clone.default", "alias.default", "lift_fresh_copy.default"), lambda c, x, *_: x
     ),
     "detach.default": lambda c, x: c.stop(c.value(x)) if c.tensor.is_float else x,
     "expand.default": lambda c, x, *_: c.broadcast(x, c.shape),
@@ -336,7 +313,7 @@ MOVING: dict[str, Rule] = {
     "scatter.value": scatter,
     "diagonal.default": lambda c, x, k=0, i=0, j=1: c.move(lambda a: np.diagonal(a, k, i, j), x),
     "flip.default": lambda c, x, dims: c.move(lambda a: np.flip(a, tuple(dims)), x),
-    "repeat.default": repeat,
+    "repeat.default": lambda c, x, times: c.move(lambda a: np.tile(a, tuple(times)), x),
     "unfold.default": unfold,
     "full.default": lambda c, shape, number, *_: full(c, number),
     "full_like.default": lambda c, x, number, *_: full(c, number),
@@ -344,15 +321,11 @@ MOVING: dict[str, Rule] = {
     "arange.start_step": arange,
     "max.dim": lambda c, x, dim, *_: (largest(c, x, dim), None),
     "min.dim": lambda c, x, dim, *_: (smallest(c, x, dim), None),
-    "amax.default": largest,
-    "max.default": largest,
-    "amin.default": smallest,
-    "min.default": smallest,
+    **dict.fromkeys(("amax.default", "max.default"), largest),
+    **dict.fromkeys(("amin.default", "min.default"), smallest),
     "sort.default": sorted_,
     "topk.default": top,
-    "any.default": any_,
-    "any.dim": any_,
-    "any.dims": any_,
+    **dict.fromkeys(("any.default", "any.dim", "any.dims"), any_),
 }  # fmt: skip
 REDUCTIONS: dict[str, Rule] = {
     "sum.default": numbers(_sum, 1),

@@ -20,6 +20,8 @@ OPERATORS = {
     **{f"aten.{name}": rule for name, rule in layers.LAYERS.items()},
 }
 MOVING = frozenset(f"aten.{name}" for name in moving.MOVING)
+APART = MOVING | elementwise.RULES.keys() | {"getitem"}
+"""The operators whose results' elements have nothing to do with each other."""
 REFUSED = {
     "aten.native_dropout": "is active dropout, whose answers differ from call to call",
     "aten.bernoulli": "draws random numbers",
@@ -55,9 +57,11 @@ def evaluate(program: TorchProgram, xp: Context, inputs: Mapping[str, Any]) -> l
     known: dict[str, Any] = {}
     for item in program.inputs:
         known[item.node] = inputs.get(item.node, item.array)
-    last = _last_uses(program)
+    last, watch = _last_uses(program), getattr(xp, "watch", None)
     for place, node in enumerate(program.nodes):
         known[node.name] = _result(program, xp, node, known)
+        if watch is not None:
+            watch(node, known[node.name])
         for name in last.get(place, ()):
             del known[name]
     return [_plain(program, xp, known[name]) for name in program.outputs]

@@ -22,7 +22,7 @@ from refkernels.op import Case, Direction, Op
 from refkernels.ops.canonical import Prepared
 from refkernels.ops.formula_op import formula_op
 from refkernels.programs.estimate import estimated
-from refkernels.programs.operators import check, evaluate
+from refkernels.programs.operators import APART, check, evaluate
 from refkernels.programs.program import (
     KINDS,
     WHOLE,
@@ -53,12 +53,14 @@ def op_of(program: TorchProgram, name: str) -> Op:
         + " -> "
         + ", ".join(f"{name}{_axes(tensor)}" for name, tensor in outputs.items())
     )
-    formula = Traced(functools.partial(_formula, program, taken), work(program), name)
+    apart = all(node.operator in APART for node in program.nodes if node.value is None)
+    steps = None if apart else dict(zip(outputs, program.outputs, strict=True))
+    formula = Traced(functools.partial(_formula, program, taken), work(program), name, steps)
     differentiated = [
         i.name for i in taken if i.tensor.is_float and i.kind in ("input", "parameter")
     ]
     gradient = functools.partial(_backward, program, taken, tuple(differentiated))
-    backward = Traced(gradient, 4 * work(program), f"{name} backward")
+    backward = Traced(gradient, 4 * work(program), f"{name} backward", {})
     op = formula_op(
         name,
         signature,

@@ -1,20 +1,23 @@
 """Where a proven bound says nothing: what readings of the program itself miss the truth by.
 
-A worst-case bound grows with the depth of a program, and errors do not. Where it exceeds an eighth
-of the RMS of an output's exact values, every element is limited by
+A worst-case bound grows with the depth of a program, and errors do not. Where its RMS exceeds an
+eighth of that of an output's finite values, every element is limited by
 
     the bound, times 4 times the largest |error| / bound among READINGS and elements
 
 so that the bound gives the proportions and the readings the size; where it is infinite, by 4 times
-the largest error. That is a statistic, no proof, and `StatisticalWarning` says so. 4 is the factor
-above which an error is called unusual (docs/math.md): right kernels are below 2.
+the largest error. That is a statistic, no proof, and `StatisticalWarning` says so, with the calls
+that widened the bound most. 4 is the factor above which an error is called unusual (docs/math.md):
+right kernels are below 2. What a reading leaves the range for keeps its bound, and elements that
+have nothing to do with each other keep theirs: their RMS says nothing.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,10 +25,12 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.formats import BINARY64
 from refkernels.contexts.bound import Bound
+from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.working import Working
 from refkernels.ops import readings
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Whole
+from refkernels.programs.program import Step, refs
 
 Doubles = npt.NDArray[np.float64]
 READINGS: tuple[dict[str, Any], ...] = (
@@ -39,23 +44,61 @@ FACTOR, SHARE = 4.0, 1 / 8
 
 
 class StatisticalWarning(UserWarning):
-    """The verdict on a program compares errors with a spread, since its bound proves nothing."""
+    """The verdict on a program compares errors with a spread, since its bound proves nothing.
+    `widened`: the outputs, with the calls that widened their bounds most."""
 
     flag = "statistical"
+
+    def __init__(self, title: str, widened: Sequence[str]) -> None:
+        self.widened = widened
+        super().__init__(
+            f"{title}: the bound of {', '.join(widened)} is more than an eighth of the values' RMS "
+            "and proves nothing: errors are compared with those of readings, a statistic."
+        )
+
+
+class Watched(Bound):
+    """A bound that finds what widens it, as a share of the values' RMS. `paths`: by step, along its
+    widest operands, the logarithms of what the operators add."""
+
+    def __init__(self, like: Bound) -> None:
+        super().__init__(like.working.format, like.storage.format)
+        self.shares, self.paths = {"": self.working.format.u}, dict[str, dict[str, float]]()
+
+    def watch(self, step: Step, result: Any) -> None:
+        results = result if isinstance(result, tuple) else (result,)
+        wide = [_share(item) for item in results if isinstance(item, BoundValue)]
+        if wide:
+            names = [name for name in refs(list(step.arguments)) if name in self.shares]
+            widest = max(["", *names], key=self.shares.__getitem__)
+            self.shares[step.name] = min(max(*wide, self.shares[""]), 1e300)
+            path, called = self.paths.get(widest, {}), step.operator.split(".")[-2:][0].strip("_")
+            wider = math.log(self.shares[step.name] / self.shares[widest])
+            self.paths[step.name] = {**path, called: path.get(called, 0.0) + wider}
+
+
+def _share(value: BoundValue) -> float:
+    known = np.isfinite(value.size)
+    return _rms(value.error[known]) / max(_rms(value.size[known]), 1e-300) if known.any() else 1e300
 
 
 @dataclass(frozen=True)
 class Traced(Whole):
-    """The formula of a program. `title`: its name and direction, for the warning."""
+    """The formula of a program. `title`: its name and direction, for the warning; `steps`: by
+    output, the step that gives it; None where elements have nothing to do with each other."""
 
     title: str = ""
+    steps: Mapping[str, str] | None = field(default=None, compare=False)
 
     def limited(
         self, bounds: Mapping[str, tuple[Any, ...]], xp: Bound, question: Canonical
     ) -> dict[str, tuple[Any, ...]]:
         """The bounds and sizes of outputs, the vague bounds replaced by what readings allow."""
+        if self.steps is None:
+            return dict(bounds)
         exact = self._read(Working(BINARY64), question, tuple(bounds))
-        sizes = {name: (_rms(bounds[name][0]), _rms(exact[name])) for name in bounds}
+        known = {name: np.isfinite(exact[name]) for name in bounds}
+        sizes = {n: (_rms(bounds[n][0][k]), _rms(exact[n][k])) for n, k in known.items()}
         vague = tuple(name for name, (bound, size) in sizes.items() if not bound <= SHARE * size)
         if not vague:
             return dict(bounds)
@@ -63,20 +106,24 @@ class Traced(Whole):
         for options in READINGS:
             working = Working(xp.working.format, xp.storage.format, **options)
             for name, values in self._read(working, question, vague).items():
-                error = np.abs(values - exact[name])
-                ratio = error / bounds[name][0] if np.isfinite(sizes[name][0]) else error
-                largest[name] = max(largest[name], float(np.nanmax(ratio, initial=0.0)))
-        warnings.warn(
-            f"{self.title}: the bound of {', '.join(vague)} is more than an eighth of the values' "
-            f"RMS and proves nothing: errors are compared with {len(READINGS)} readings' errors, "
-            "a statistic.",
-            StatisticalWarning,
-            stacklevel=2,
-        )
-        return {
-            **bounds,
-            **{n: (_limit(bounds[n][0], FACTOR * largest[n]), bounds[n][1]) for n in vague},
-        }
+                known[name] &= np.isfinite(values)
+                error = np.abs(values - exact[name])[known[name]]
+                if np.isfinite(sizes[name][0]):
+                    error = error / bounds[name][0][known[name]]
+                largest[name] = max(largest[name], float(np.nanmax(error, initial=0.0)))
+        told = StatisticalWarning(self.title, self._widened(xp, question, vague))
+        warnings.warn(told, stacklevel=2)
+        limited = {n: _limit(bounds[n][0], FACTOR * largest[n], known[n]) for n in vague}
+        return {**bounds, **{name: (limit, bounds[name][1]) for name, limit in limited.items()}}
+
+    def _widened(self, xp: Bound, question: Canonical, names: tuple[str, ...]) -> list[str]:
+        """The outputs, each with the operator that widened its bound most; gradients without."""
+        watched, steps = Watched(xp), self.steps or {}
+        with np.errstate(all="ignore"):
+            readings.read(self, readings.bound(watched), question, names)
+        paths = {name: watched.paths.get(steps.get(name, ""), {}) for name in names}
+        most = {n: max(path, key=path.__getitem__, default="") for n, path in paths.items()}
+        return [f"{name} ({called})" if called else name for name, called in most.items()]
 
     def _read(self, xp: Working, question: Canonical, names: tuple[str, ...]) -> dict[str, Doubles]:
         with np.errstate(all="ignore"):
@@ -84,9 +131,9 @@ class Traced(Whole):
         return {name: values.astype(np.float64) for name, (values,) in parts.items()}
 
 
-def _limit(bound: Doubles, largest: float) -> Doubles:
-    limit = bound * largest if np.isfinite(bound).all() else np.full(bound.shape, largest)
-    return np.fmin(limit, bound)
+def _limit(bound: Doubles, largest: float, known: Any) -> Doubles:
+    limit = bound * largest if np.isfinite(bound[known]).all() else largest
+    return np.where(known, np.fmin(limit, bound), bound)
 
 
 def _rms(values: Doubles) -> float:

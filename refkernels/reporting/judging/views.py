@@ -128,4 +128,4 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     if (since := record.get("flushes")) is not None:
         yield flushing(since, lang, "there")
     for flag in record["flags"]:
-        yield words[flag]
+        yield words[flag].format(widened=words["join"].join(record.get("widened", ())))
