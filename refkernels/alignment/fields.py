@@ -1,91 +1,83 @@
-"""The fields of a JSON object from an untrusted file, each read with its type or refused."""
+"""Dataclasses read from the JSON of an untrusted file: each field with its annotated type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from refkernels.alignment.tensors import CaptureError
 from refkernels.records import codec
 
 T = TypeVar("T")
-_KIND_WORDS = {
+_WORDS = {
     str: "a string", int: "a whole number", float: "a number", bool: "true or false",
     list: "a list", dict: "an object",
 }  # fmt: skip
+# The file's keys of fields with other names; a dot leads into an object. Keys of floats that JSON
+# cannot hold end with _hex.
+_KEYS = {
+    "loss": "loss_hex", "gradient_norm": "gradient_norm_hex", "batch_hash": "hash.batch",
+    "parameters_hash": "hash.parameters", "gradients_hash": "hash.gradients", "chosen": "steps",
+    "draws": "random",
+}  # fmt: skip
 
 
-class Fields:
-    """A JSON object; `where` names it in errors, which are CaptureErrors."""
+def read_object(kind: type[T], value: Any, where: str, **given: Any) -> T:
+    """The dataclass of a JSON object; `where` names it in errors, which are CaptureErrors. `given`:
+    fields that are not the file's. A field that may be None, or has a default, may be absent; an
+    absent mapping is all that no other field reads."""
+    if not isinstance(value, dict):
+        raise CaptureError(f"{where} is not a JSON object.")
+    hints, found = get_type_hints(kind), dict(given)
+    for one in fields(kind):  # type: ignore[arg-type]
+        *outer, key = _KEYS.get(one.name, one.name).split(".")
+        optional = one.default is not MISSING or one.default_factory is not MISSING
+        inside = value
+        for name in outer:
+            inside = _read(dict, inside.get(name, {}), where, name)
+        if one.name in given or (optional and inside.get(key) is None):
+            continue
+        if key in inside or type(None) in get_args(hints[one.name]):
+            found[one.name] = _read(hints[one.name], inside.get(key), where, key)
+        elif get_origin(hints[one.name]) is Mapping:
+            found[one.name] = {k: v for k, v in value.items() if k not in hints}
+        else:
+            raise CaptureError(f"{where} lacks {key}.")
+    return kind(**found)
 
-    def __init__(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict):
-            raise CaptureError(f"{where} is not a JSON object.")
-        self.values: dict[str, Any] = value
-        self.where = where
 
-    def _checked(self, name: str, kind: type, value: Any) -> Any:
-        right_type = isinstance(value, kind) or (kind is float and isinstance(value, int))
-        if not right_type or (isinstance(value, bool) and kind is not bool):
-            raise CaptureError(f"{self.where}: {name} must be {_KIND_WORDS[kind]}.")
-        return float(value) if kind is float else value
-
-    def _required(self, name: str) -> Any:
-        if name not in self.values:
-            raise CaptureError(f"{self.where} lacks {name}.")
-        return self.values[name]
-
-    def text(self, name: str) -> str:
-        """A string."""
-        return self._checked(name, str, self._required(name))
-
-    def flag(self, name: str) -> bool:
-        """True or false."""
-        return self._checked(name, bool, self._required(name))
-
-    def count(self, name: str) -> int:
-        """A whole number from 0."""
-        value: int = self._checked(name, int, self._required(name))
-        if value < 0:
-            raise CaptureError(f"{self.where}: {name} is {value}, and must not be negative.")
+def _read(kind: Any, value: Any, where: str, name: str) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
         return value
-
-    def mapping(self, name: str) -> dict[str, Any]:
-        """An object."""
-        return self._checked(name, dict, self._required(name))
-
-    def maybe(self, name: str, kind: type) -> Any:
-        """A value of that type, or None for null and for an absent field."""
-        value = self.values.get(name)
-        return None if value is None else self._checked(name, kind, value)
-
-    def hexadecimal(self, name: str) -> float | None:
-        """The float of a hex string such as "0x1.8p+1", "inf" or "nan"."""
-        text = self.maybe(name, str)
-        if text is None:
-            return None
+    if origin in (Union, types.UnionType):
+        (known,) = (one for one in inner if one is not type(None))
+        return None if value is None else _read(known, value, where, name)
+    if name.endswith("_hex"):
         try:
-            return float.fromhex(text)
+            return float.fromhex(str(value))
         except (ValueError, OverflowError):
-            raise CaptureError(f"{self.where}: {name} is not a hexadecimal float.") from None
-
-    def texts(self, name: str) -> dict[str, str]:
-        """An object whose values are strings."""
-        values = self.mapping(name)
-        return {key: self._checked(f"{name}.{key}", str, value) for key, value in values.items()}
-
-    def tuple_of(self, name: str, kind: type) -> tuple[Any, ...]:
-        """A list whose elements are of one type."""
-        items = self._checked(name, list, self._required(name))
-        return tuple(self._checked(f"an element of {name}", kind, value) for value in items)
-
-    def objects(self, name: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
-        """A list of objects, each read by `read`."""
-        results = self._checked(name, list, self._required(name))
-        return tuple(
-            read(Fields(value, f"{self.where}: {name}[{index}]"))
-            for index, value in enumerate(results)
+            raise CaptureError(f"{where}: {name} is not a hexadecimal float.") from None
+    if is_dataclass(kind):
+        return read_object(cast("type[Any]", kind), value, f"{where}: {name}")
+    if origin is tuple or (origin is Mapping and is_dataclass(inner[1])):
+        kind_of_item = inner[0] if origin is tuple else inner[1]
+        items = _read(list, value, where, name)
+        read = tuple(
+            _read(kind_of_item, item, where, f"{name}[{k}]") for k, item in enumerate(items)
         )
+        return read if origin is tuple else {item.name: item for item in read}
+    if origin is Mapping:
+        items = _read(dict, value, where, name)
+        return {key: _read(inner[1], item, where, f"{name}.{key}") for key, item in items.items()}
+    right_type = isinstance(value, kind) or (kind is float and isinstance(value, int))
+    if not right_type or (isinstance(value, bool) and kind is not bool):
+        raise CaptureError(f"{where}: {name} must be {_WORDS[kind]}.")
+    if kind is int and value < 0:
+        raise CaptureError(f"{where}: {name} is {value}, and must not be negative.")
+    return float(value) if kind is float else value
 
 
 def json_of(text: str, where: str) -> Any:

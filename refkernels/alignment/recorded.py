@@ -73,14 +73,12 @@ class StepLine:
     loss: float | None
     loss_dtype: str | None
     lr: tuple[float, ...] | None
-    lr_given: Any
     gradient_norm: float | None
     updates: int
     batch_hash: str | None
     parameters_hash: str | None
     gradients_hash: str | None
     rows: tuple[str, ...] | None
-    seconds: float
     captured: bool
     reason: str | None
     changed: tuple[Mapping[str, Any], ...] | None

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from refkernels.alignment.fields import Fields, json_of
+from refkernels.alignment.fields import json_of
 from refkernels.alignment.tensors import Array, CaptureError, TensorFile
 
 FORMAT, FORMAT_VERSION = "refkernels-capture", 1
@@ -133,4 +133,6 @@ def open_step(folder: Path, step: int, rank: int) -> StepTensors:
             f"{file.path} claims to be step {metadata.get('step')!r} of another rank."
         )
     scalars = json_of(metadata.get("scalars", "{}"), f"{file.path}: scalars")
-    return StepTensors(file, Fields(scalars, f"{file.path}: scalars").values)
+    if not isinstance(scalars, dict):
+        raise CaptureError(f"{file.path}: scalars is not a JSON object.")
+    return StepTensors(file, scalars)
