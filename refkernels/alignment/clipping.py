@@ -8,17 +8,12 @@ divided by k is not a clip: its f is 1 / k in every step, whatever the norm. Fro
 several steps with equal norms, a threshold follows all the same; it counts only if it is known to
 _CLOSE and is a round number, of two digits.
 
-The kernel's n is a rounded norm. A sum of k squares in any order, also of norms of parts, is off by
-at most k u / 2 and a few u, and c is known no better: sums with the same bias in their lanes bias
-every clip, so that neither more elements nor more clips narrow c. That leaves eps undetermined
-(1e-6 in torch and OneFlow, none in Paddle and MindSpore), which is 8 u beside a norm of 2. A run
-that reports the norm that its clip computed (`Capture.step(..., clip_norm=)`) settles this: c is
-then known to the roundings of the factor, and if only one eps makes it a round number, such as 1 or
-0.25, that is the eps. By chance a number of two digits, of which a decade has 90, lies in a wrong
-interval of _CLOSE with a probability of 8e-5.
-
-For millions of elements the bound for any order says nothing. The norm is then taken to be that of
-the tensors' own norms, as the frameworks compute it: off by at most k u / 2 of the largest tensor.
+The kernel's n is a rounded norm: a sum of k squares in any order is off by at most k u / 2 and a
+few u, and c is known no better. That leaves eps undetermined (1e-6 in torch and OneFlow, none in
+Paddle and MindSpore). A run that reports the norm that its clip computed (`Capture.step(...,
+clip_norm=)`) settles this: if only one eps makes c a round number, such as 1 or 0.25, that is the
+eps. For millions of elements the norm is taken to be that of the tensors' own norms, as frameworks
+compute it: off by at most k u / 2 of the largest tensor.
 """
 
 from __future__ import annotations

@@ -8,19 +8,12 @@ in 15 to 53 % of right runs at a nominal 5 %.
     of a pair A, B        D_ij = max_t |L_it - L_jt| / s_t over all pairs of the K + 2 curves;
                           p = #{pairs: D >= D_AB} / C(K + 2, 2)
 
-A pair can be no more exceptional than one curve among K + 2: where B alone deviates, so do all
-pairs with B, and p is of the order of 1 / (K + 2). So the two are also tested one by one. `extreme`
-says whether one of them is farther from the median of the others than any null run is (by chance
-with probability 2 / (K + 2)), and `p_normal` how surprising that is where rounding spreads
-normally: Student's t at the worst step, times the number of steps, times two.
-
-p and the probability of `extreme` are exact where the curves are exchangeable under the null
-hypothesis: where the candidate's roundings are as large, and as evenly spread about zero, as those
-of the null runs. Null runs that are taken `wider` are not exchangeable with it, because they are
-spread about their own mean. Then nothing is proven. In simulations p keeps to its level, and so
-does the share in which one of the two is the farthest, unless single runs leave the others for
-good. A large p proves nothing; `least_rate_change` gives the smallest change that would have been
-noticed.
+A pair can be no more exceptional than one curve among K + 2, so the two are also tested one by one:
+`extreme` says whether one is farther from the median of the others than any null run (by chance
+with probability 2 / (K + 2)), `p_normal` how surprising that is where rounding spreads normally.
+Both are exact where the runs' roundings are as large, and as evenly spread about zero, as those of
+the null runs; null runs taken `wider` prove nothing. A large p proves nothing either:
+`least_rate_change` gives the smallest change that would have been noticed.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _difference(found: Mapping[str, Any]) -> TraceDifference:
     details = {
         key: _place(value) if isinstance(value, dict) else value
         for key, value in found.items()
-        if key in ("argument", "calls", "factor") and value is not None
+        if key in ("argument", "calls", "factor", "order") and value is not None
     }
     parted = {key[3:]: value for key, value in found.items() if key.startswith("at_")}
     if parted and _place(parted) != _place(found):

@@ -53,19 +53,9 @@ class VerdictReason:
     """Why there is no conclusion: a word, and the details of its sentence."""
 
     word: Literal[
-        "curves",
-        "saturated",
-        "nothing",
-        "unjudged",
-        "functions",
-        "unseen",
-        "skipped",
-        "few",
-        "beyond",
-        "gradients",
-        "noise",
-        "calls",
-    ]
+        "curves", "saturated", "nothing", "unjudged", "functions", "unseen", "skipped", "few",
+        "beyond", "gradients", "noise", "calls",
+    ]  # fmt: skip
     details: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -24,6 +24,7 @@ MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
     "gelu": ("function", "silu", "gelu", 2),
     "residual": ("left_out", None, None, 2),
     "other_sense": ("replaced", "neg, cat", "neg, cat", 4),
+    "heads": ("order", None, None, 2),
 }
 MANY = """
 import runpy, sys
@@ -32,6 +33,13 @@ for name in names:
     step = "/rank_0/step_000000.safetensors"
     sys.argv = [traces, "right" + step, name + step, name + ".json"]
     runpy.run_path(traces, run_name="__main__")
+import torch, unfused
+torch.manual_seed(0)
+ends = torch.tensor([3, 4, 8], dtype=torch.int32)
+forms = [((8, 4), (3, 4, 12)), ((4, 8), (8, 12)), ((3, 4, 12), (12, 8))]
+for a, b in ([torch.randn(shape) for shape in shapes] for shapes in forms):
+    exact = unfused.grouped(a.double(), b.double(), ends)
+    torch.testing.assert_close(torch._grouped_mm(a, b, offs=ends), exact.float())
 """
 
 

@@ -37,14 +37,16 @@ def arguments(call):
                                                                 argument.default_value)  # fmt: skip
 
 
-def with_argument(key, value):
-    """The call, another value for one argument. A tensor stands for itself."""
+def with_arguments(changes):
+    """The call, other values for arguments by key. A tensor stands for itself."""
 
     def edit(run, function, args, kwargs):
-        if isinstance(key, int):
-            args = [*args[:key], value, *args[key + 1 :]]
-        else:
-            kwargs = {**kwargs, key: value}
+        args, kwargs = list(args), dict(kwargs)
+        for key, value in changes.items():
+            if isinstance(key, int):
+                args[key] = value
+            else:
+                kwargs[key] = value
         return function, args, kwargs, None
 
     return edit
@@ -58,36 +60,50 @@ def with_result(value):
 
 
 def constants(call, others):
-    """Another value of a constant: that of the same argument in another call, or any number."""
-    numbers, schema = numbers_of(others), call.function._schema.arguments
+    """Other values of constants: those of the same arguments in another call, all and one by one;
+    then any number of the other calls."""
+    schema = call.function._schema.arguments
     required = [
         k for k, value in enumerate(call.args)
         if not schema[k].has_default_value() and not isinstance(value, Tensor)
     ]  # fmt: skip
     alone = required[0] if len(required) == 1 else None  # the number of `x * number` needs no name
-    for key, name, value in arguments(call):
-        if isinstance(value, Tensor) or any(
-            isinstance(item, Tensor) for item in tree_flatten(value)[0]
-        ):
+    mine = [(key, name, value) for key, name, value in arguments(call) if constant(value)]
+    named = [
+        {name: value for _, name, value in arguments(other) if constant(value)}
+        for other in others
+        if other.function is call.function or other.word == call.word
+    ]
+    changes = [
+        [(key, name, value, new[name]) for key, name, value in mine
+         if name in new and not same_constant(value, new[name])]
+        for new in named
+    ]  # fmt: skip
+    changes += [[one] for several in changes for one in several]
+    for key, name, value in mine:
+        if isinstance(value, int | float):
+            flag = isinstance(value, bool)
+            news = [not value] if flag else numbers_of(others)
+            changes += [[(key, name, value, new)] for new in news if not same_constant(value, new)]
+    tried = []
+    for several in changes:
+        if not several or several in tried:
             continue
-        seen = []
-        for other in others:
-            if other.function is call.function or other.word == call.word:
-                seen += [w for _, n, w in arguments(other) if n == name]
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            seen += numbers
-        if isinstance(value, bool):
-            seen.append(not value)
-        tried = []
-        for new in seen:
-            if new in tried or same_constant(value, new) or isinstance(new, Tensor):
-                continue
-            if isinstance(new, list) and any(isinstance(item, Tensor) for item in new):
-                continue
-            tried.append(new)
-            told = {"edit": "constant", "a": plain(value), "b": plain(new)}
-            told["argument"] = None if key == alone else name
-            yield told, {call.index: with_argument(key, new)}
+        tried.append(several)
+        edit = with_arguments({key: new for key, _, _, new in several})
+        (key, name, a, b), count = several[0], len(several)
+        told = {"edit": "constant", "a": plain(a), "b": plain(b), "argument": name}
+        if count > 1:
+            names, olds, news = zip(*(one[1:] for one in several), strict=True)
+            told = {"edit": "constant", "argument": ", ".join(names)}
+            told |= {"a": ", ".join(map(str, olds)), "b": ", ".join(map(str, news))}
+        elif key == alone:
+            told["argument"] = None
+        yield told, {call.index: edit}
+
+
+def constant(value):
+    return not any(isinstance(item, Tensor) for item in tree_flatten(value)[0])
 
 
 def same_constant(a, b):
@@ -130,29 +146,52 @@ def functions(call, others):
         yield {"edit": "function", "a": call.word, "b": other.word}, {call.index: edit}
 
 
-def operands(run, call, near):
-    """Another operand: the next one of the call, itself transposed, or one of the slots `near`."""
+def operands(run, call, near, lone):
+    """Another operand: none, the next one of the call, itself transposed or in another order, or
+    one of the slots `near`; of a leaf that the other program does not have, another leaf (`lone`:
+    by slot)."""
     given = [(k, n, v) for k, n, v in arguments(call) if isinstance(v, Tensor)]
     slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
     for j, (key, name, value) in enumerate(given):
-        mine = run.values[slots[value.number]]
+        slot = slots[value.number]
+        mine = run.values[slot]
+        told = {"argument": name, "a": slot}
+        if mine.is_floating_point() and not isinstance(run.made[slot], tuple):
+            for neutral in (torch.zeros_like(mine), torch.ones_like(mine)):
+                yield {"edit": "omitted", **told}, {call.index: with_arguments({key: neutral})}
         for other_key, _, other in given[j + 1 :]:
             pair = {"edit": "exchanged", "argument": name}
-            yield pair, {call.index: both(with_argument(key, other),
-                                          with_argument(other_key, value))}  # fmt: skip
+            yield pair, {call.index: with_arguments({key: other, other_key: value})}
         if mine.dim() >= 2 and mine.shape[-1] == mine.shape[-2]:
-            told = {"edit": "transposed", "argument": name, "a": slots[value.number]}
-            yield told, {call.index: with_argument(key, mine.mT)}
-        for slot, made in near:
-            if slot == slots[value.number] or made.dtype != mine.dtype:
+            yield {"edit": "transposed", **told}, {call.index: with_arguments({key: mine.mT})}
+        for place, made in (*near, *lone.get(slot, ())):
+            edit = {call.index: with_arguments({key: made})}
+            if place == ("order", slot):
+                yield {"edit": "order", **told, "order": order(mine, made)}, edit
+            if (
+                place == slot
+                or (isinstance(place, tuple) and place[0] == "order")
+                or made.dtype != mine.dtype
+            ):
                 continue
             fits = made.shape == mine.shape
             if not fits and made.numel() == mine.numel():
                 continue
             if not fits and not spreads(made, mine):
                 continue
-            told = {"edit": "operand", "argument": name, "a": slots[value.number], "b": slot}
-            yield told, {call.index: with_argument(key, made)}
+            yield {"edit": "operand", **told, "b": place}, edit
+
+
+def order(mine, its):
+    """How one axis of `its` reads that of `mine`, as text; "" where it is not one axis."""
+    for axis in range(mine.dim()):
+        x, y = (v.movedim(axis, 0).reshape(len(v.movedim(axis, 0)), -1) for v in (mine, its))
+        far = torch.cdist(y.double(), x.double())
+        nearest, index = far.min(1)
+        if len(x) > 1 and float(nearest.max()) <= 1e-9 * float(x.norm()):
+            shown = ", ".join(map(str, index[:8].tolist())) + (", ..." if len(x) > 8 else "")
+            return "axis %d: %s" % (axis, shown)
+    return ""
 
 
 def swapped(run, call, near):
@@ -192,14 +231,6 @@ def spreads(made, mine):
     except RuntimeError:
         return False
     return made.dim() == mine.dim()
-
-
-def both(first, second):
-    def edit(run, function, args, kwargs):
-        function, args, kwargs, _ = first(run, function, args, kwargs)
-        return second(run, function, args, kwargs)
-
-    return edit
 
 
 def left_out(run, call, depth=6):

@@ -18,7 +18,10 @@ PLACES = 24  # calls behind the place where the programs part that an edit may c
 REACH = 24  # calls behind an edit that are run to see what it makes
 TRIALS = 3000  # edits that are tried for one difference
 NULL = 1e-9  # of the largest gradient: below it a gradient is rounding
-KINDS = "constant", "left_out", "exchanged", "transposed", "swapped", "function", "operand"
+KINDS = (
+    "omitted", "constant", "left_out", "exchanged", "transposed", "order", "swapped", "function",
+    "operand",
+)  # fmt: skip
 
 
 def varied(told):
@@ -44,11 +47,21 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
         return {hit for value in fresh.values() for hit in wanted.find(sums(value))}
 
     best, most = replacement(side, other, calls, shown, its, made)
-    goal = most or math.inf
-    near = boundary(pair, side, other, its, shown)
-    trials, most = 0, most - 1
+    goal, trials, shorter, reached = most or math.inf, 0, None, 0
+    near, lone = boundary(pair, side, other, its, shown), leaves_for(side)
+
+    def edits_of(kind):
+        return (one for call in calls for one in tried(kind, side, call, shown, near, lone))
+
+    for told, edit in edits_of("left_out"):  # a call left out can make more than any replacement
+        hits = len(made(edit)) if made(edit, REACH) else 0
+        if hits > reached:
+            shorter, reached = (told, edit), hits
+    goal, most = max(most, reached) or goal, most - 1
     for kind in kinds:
-        for told, edit in (one for call in calls for one in tried(kind, side, call, shown, near)):
+        if kind == "left_out" and reached > max(most, 0):
+            best, most = shorter, reached
+        for told, edit in edits_of(kind) if kind != "left_out" and most < goal else ():
             trials += 1
             if trials > TRIALS or most >= goal:
                 return best
@@ -82,33 +95,50 @@ def replacement(side, other, calls, shown, its, made):
 
 
 def boundary(pair, side, other, its, shown):
-    """(slot, value) of what the other's first calls without partner read: partners of it, and
-    its leaves that have none."""
+    """(slot, value) of what the other's first calls without partner read: partners of it, the same
+    numbers in the other's order, and its leaves that have none."""
     found = {}
     for call in shown:
         for slot in other.run.needs[call.index]:
+            value = other.run.values[slot]
             if slot not in its:
                 by_shape = {}
                 for mine in side.index.find(other.told[slot]):
                     by_shape.setdefault(side.run.values[mine].shape, mine)
+                    if value.shape == side.run.values[mine].shape and value.is_floating_point():
+                        found.setdefault(("order", mine), value)
                 found.update((mine, side.run.values[mine]) for mine in by_shape.values())
             elif not isinstance(other.run.made[slot], tuple):
-                found.setdefault(("other", slot), other.run.values[slot])
+                found.setdefault(("other", slot), value)
     return list(found.items())
 
 
-def tried(kind, side, call, shown, near):
+def leaves_for(side):
+    """By slot of a leaf without partner: other leaves of its shape."""
+    leaves = [(slot, side.run.values[slot]) for slot in side.run.at_leaf.values()]
+    return {
+        slot: [one for one in leaves if one[0] != slot and one[1].shape == value.shape]
+        for slot, value in leaves
+        if not side.paired[slot] and value.numel() > 1
+    }
+
+
+def tried(kind, side, call, shown, near, lone):
     if kind == "constant":
-        found = edits.constants(call, shown)
+        yield from with_call(call, edits.constants(call, shown))
     elif kind == "left_out":
-        found = edits.left_out(side.run, call)
+        yield from with_call(call, edits.left_out(side.run, call))
     elif kind == "function":
-        found = edits.functions(call, shown)
+        yield from with_call(call, edits.functions(call, shown))
     elif kind == "swapped":
-        found = edits.swapped(side.run, call, near)
+        yield from with_call(call, edits.swapped(side.run, call, near))
     else:
-        found = edits.operands(side.run, call, near)
-    return (({**told, "call": call}, edit) for told, edit in found if told["edit"] == kind)
+        found = with_call(call, edits.operands(side.run, call, near, lone))
+        yield from (one for one in found if one[0]["edit"] == kind)
+
+
+def with_call(call, found):
+    return (({**told, "call": call}, edit) for told, edit in found)
 
 
 def place(call):
@@ -123,23 +153,6 @@ def rounded(pair, alikes, slot):
     far = [(float((pair.a.run.values[s] - value).norm()) / size, s) for s in alikes]
     unit = torch.finfo(pair.b.program.dtype(number)).eps / 2
     return pair.a.run.values[min(far)[1]].clone() if far and min(far)[0] <= NEAR * unit else None
-
-
-def settle(pair):
-    """Leaves of B that are A's but for a rounding become A's: one ulp of a weight is no difference
-    of programs."""
-    a, b = pair.a, pair.b
-    left = [slot for slot in a.run.at_leaf.values() if not a.paired[slot]]
-    for number, slot in b.run.at_leaf.items():
-        value = b.run.values[slot]
-        if not b.paired[slot] and value.is_floating_point():
-            alikes = [s for s in left if a.run.values[s].shape == value.shape]
-            near = rounded(pair, [s for s in alikes if a.run.values[s].is_floating_point()], slot)
-            if near is not None:
-                b.tables[number] = near
-    if b.tables:
-        b.refresh()
-        pair.match()
 
 
 def tables(pair, sinks_a, sinks_b):
@@ -231,11 +244,9 @@ def compare(program_a, program_b):
     if len(sides) < 2:
         return record
     pair = Pair(*sides)
-    settle(pair)
     record["calls"] = [len(program_a.calls), len(program_b.calls)]
     record["partners"] = sum(pair.b.paired), len(pair.b.paired)
-    lost = gradients(pair)
-    if program_b.gradients and program_a.gradients and not lost:
+    if program_b.gradients and program_a.gradients and not gradients(pair):
         record["complete"] = True
         return record
     if in_pieces(pair):
@@ -244,18 +255,18 @@ def compare(program_a, program_b):
     if redrawn(pair):
         record["unseen"].append({"run": "B", "reason": "it drew other random numbers than A"})
         return record
+    found = record["differences"]
     try:
-        found, complete = differences(pair, lambda side: side.results())
-        if complete and lost and not found:
-            names = {name for name, _ in lost}
-            found, complete = differences(pair, lambda side: side.slots(
+        record["complete"] = differences(pair, lambda side: side.results(), found)
+        names = {name for name, _ in gradients(pair)} if record["complete"] and not found else ()
+        if names:
+            record["complete"] = differences(pair, lambda side: side.slots(
                 n for name, n in side.program.gradients.items()
-                if side is pair.a or name in names))  # fmt: skip
-            found = [{**one, "stage": "backward"} for one in found]
+                if side is pair.a or name in names), found)  # fmt: skip
+            found[:] = [{**one, "stage": "backward"} for one in found]
     except Unseen as reason:  # an edit that makes B's values, and no program
-        record["unseen"].append({"run": "A", "reason": str(reason)})
-        return record
-    record["differences"], record["complete"] = found, complete
+        if not found:
+            record["unseen"].append({"run": "A", "reason": str(reason)})
     return record
 
 
@@ -267,36 +278,57 @@ def redrawn(pair):
 
 
 def in_pieces(pair):
-    """Whether B's batches are parts or unions of A's: then its values have other shapes."""
+    """Whether B's batches are parts or unions of A's, or one program takes all rows of a batch a
+    part at a time: then its values have other shapes."""
     b = pair.b
     its = pair.without(b, b.results())
-    return any(
+    others = any(
         not isinstance(b.run.made[slot], tuple) and not b.run.values[slot].is_floating_point()
         and b.run.values[slot].numel() > 1
         for slot in its
     )  # fmt: skip
+    return others or any(map(takes_parts, (pair.a, pair.b)))
 
 
-def differences(pair, sinks_of):
-    """The differences, one behind the other; and whether the sinks have partners then."""
-    a, b, found = pair.a, pair.b, []
+def takes_parts(side):
+    """Whether values without partner are all rows of ids, or of a leaf that is no weight, some at a
+    time."""
+    run, rows = side.run, {}
+    for call in side.program.calls:
+        needs, made = run.needs[call.index], run.slots[call.index]
+        if not in_torch.is_view(call.function) or len(needs) != 1:
+            continue
+        whole, origin = run.values[needs[0]], run.made[needs[0]]
+        weights = isinstance(origin, tuple) or side.program.owner(origin) is not None
+        for slot in made if not (weights and whole.is_floating_point()) else ():
+            part = run.values[slot] if slot is not None else whole
+            fewer = part.dim() == whole.dim() > 0 and 0 < len(part) < len(whole)
+            if fewer and part.shape[1:] == whole.shape[1:] and not side.paired[slot]:
+                rows.setdefault(needs[0], []).append(len(part))
+    return any(len(n) > 1 and sum(n) == len(run.values[slot]) for slot, n in rows.items())
+
+
+def differences(pair, sinks_of, found):
+    """Append the differences to `found`, one behind the other. Whether the sinks have partners
+    then."""
+    a, b = pair.a, pair.b
     for _ in range(ROUNDS):
         sinks_a, sinks_b = sinks_of(a), sinks_of(b)
         its, mine = pair.without(b, sinks_b), pair.without(a, sinks_a)
         results = Index((slot, a.told[slot]) for slot in sinks_a)
         if all(results.find(b.told[slot]) for slot in sinks_b):
-            return found, True
+            return True
         if not sinks_a or not sinks_b:
-            return found, False
+            return False
         if not its or not mine:  # one goes on from what the other ends with
             side, more, edit = (a, mine, "left_out") if mine else (b, its, "added")
             calls = makers(side, more)
             if not calls:
-                return found, False
+                return False
             named = list(dict.fromkeys(call.word for call in calls))[:WORDS]
             told = {"edit": edit, "calls": named, "call": calls[0]}
             found.append(described(pair, side, told, place(calls[0])))
-            return found, True
+            return True
         settled = list(tables(pair, sinks_a, sinks_b))
         if settled:
             found += [{"stage": "forward", **one} for one in settled if one is not None]
@@ -322,7 +354,7 @@ def differences(pair, sinks_of):
         if best is None:
             found.append({"stage": "forward", "edit": None, **where,
                           "factor": factor(pair, mine, its)})  # fmt: skip
-            return found, False
+            return False
         told, edit = best
         if is_replacement(best):
             told["a"] = words(a, mine, told["call"])
@@ -332,7 +364,7 @@ def differences(pair, sinks_of):
         found.append(described(pair, a, told, where))
         a.refresh()
         pair.match()
-    return found, False
+    return False
 
 
 def everywhere(side, told, edit):
@@ -385,10 +417,7 @@ def described(pair, side, told, where):
     told = dict(told)
     for key in ("a", "b"):
         slot = told.get(key)
-        if (
-            told["edit"] in ("operand", "transposed", "swapped", "left_out", "added")
-            and slot is not None
-        ):
+        if told["edit"] not in ("constant", "function", "replaced", "table") and slot is not None:
             if isinstance(slot, tuple):
                 told[key] = pair.b.named(slot[1]) if side is pair.a else pair.a.named(slot[1])
             else:

@@ -14,7 +14,7 @@ import in_torch  # of refkernels.profiling
 import torch
 from in_torch import TensorNumber as Tensor
 from torch.utils._pytree import tree_flatten, tree_map
-from unfused import FUSED, unfused
+from unfused import unfused
 
 DTYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
@@ -48,10 +48,10 @@ class RecordedCall:
         self.numbers = [item.number for item in leaves if isinstance(item, Tensor)]
         self.writes = function._schema.is_mutable
 
-    def part(self, function, args, kwargs, results):
+    def part(self, fused, function, args, kwargs, results):
         """A call that this one, a fused one, consists of."""
         part = copy.copy(self)
-        part.name, part.fused, part.results = str(function), FUSED, results
+        part.name, part.fused, part.results = str(function), fused, results
         part.norms = [None] * len(results)
         part._takes(function, args, kwargs)
         return part

@@ -1,9 +1,10 @@
-"""Fused attention as the calls of its formula: what two programs do inside it can be compared then.
+"""Fused kernels as the calls of their formulas: what two programs do inside can be compared then.
 
-    S = Q Kᵀ · scale, masked;  P = softmax(S);  O = P V
+    attention           S = Q Kᵀ · scale, masked;  P = softmax(S);  O = P V
+    grouped products    of the rows, or columns, of each group (an expert's tokens)
 
-A fused kernel's own intermediate results are nowhere, and its exponentials are float32's even where
-its inputs are float64's.
+A fused kernel's own intermediate results are nowhere; some have no float64, and the exponentials of
+others are float32's even where their inputs are float64's.
 """
 
 import math
@@ -14,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 FUSED = "scaled_dot_product_attention"
-BACKWARD = "_backward"
+ATTENTION, BACKWARD = "_scaled_dot_product_", "_backward"
 
 
 def formula(query, key, value, mask, is_causal, scale):
@@ -31,6 +32,20 @@ def formula(query, key, value, mask, is_causal, scale):
     elif mask is not None:
         scores = scores + mask
     return scores.softmax(-1) @ value
+
+
+def grouped(a, b, ends):
+    """Products of groups, which end at these rows: of a's rows with a matrix each, of a's columns
+    with b's rows, or of a matrix each with b's columns. Where groups end is a value, and may be
+    another's behind an edit: so each product is of all rows, those of other groups being 0."""
+    rows = torch.arange(len(a) if b.dim() == 3 else b.shape[a.dim() - 2])
+    starts = torch.cat((torch.zeros_like(ends[:1]), ends[:-1]))
+    inside = ((rows[:, None] >= starts) & (rows[:, None] < ends)).to(a.dtype).unbind(1)
+    if b.dim() == 3:
+        return sum(a * one[:, None] @ b[k] for k, one in enumerate(inside))
+    if a.dim() == 3:
+        return sum(a[k] @ (b * one) for k, one in enumerate(inside))
+    return torch.stack([a * one @ b for one in inside])
 
 
 class Recorder(TorchDispatchMode):
@@ -59,12 +74,24 @@ def seen(value):
 
 
 def unfused(call, entered):
-    """The calls that a call consists of: itself, or those of attention's formula. `entered`: the
-    value of a number, in float64."""
+    """The calls that a call consists of: itself, or those of its formula. `entered`: the value of a
+    number, in float64."""
     name = call.function._schema.name.split("::")[1]
-    if not name.startswith("_scaled_dot_product_"):
+    if name == "_grouped_mm":
+        return grouped_parts(call, entered)
+    return attention_parts(call, entered) if name.startswith(ATTENTION) else [call]
+
+
+def grouped_parts(call, entered):
+    items = [item for item in (*call.args, *call.kwargs.values()) if isinstance(item, Tensor)]
+    if len(items) != 3:
         return [call]
-    backward = BACKWARD in name
+    values = [entered(item.number).detach() for item in items]
+    return parts(call, values, items, lambda: [grouped(*values)])
+
+
+def attention_parts(call, entered):
+    backward = BACKWARD in call.name
     words = {argument.name: k for k, argument in enumerate(call.function._schema.arguments)}
 
     def argument(*names):
@@ -84,20 +111,31 @@ def unfused(call, entered):
         for word in ("query", "key", "value", "attn_mask", "attn_bias", "grad_out", "grad_out_")
         if isinstance(item := argument(word), Tensor)
     }
-    numbers = {seen(value): argument(word).number for word, value in tensors.items()}
     inputs = [tensors[word] for word in ("query", "key", "value")]
     mask = tensors.get("attn_mask", tensors.get("attn_bias"))
-    with torch.set_grad_enabled(backward), Recorder(numbers) as recorder:
-        made = formula(*inputs, mask, bool(argument("is_causal")), argument("scale"))
-        results = [made]
-        if backward:
+
+    def made():
+        with torch.set_grad_enabled(backward):
+            result = formula(*inputs, mask, bool(argument("is_causal")), argument("scale"))
+            if not backward:
+                return [result]
             cotangent = tensors.get("grad_out", tensors.get("grad_out_"))
-            results = list(torch.autograd.grad(made, inputs, cotangent))
+            return list(torch.autograd.grad(result, inputs, cotangent))
+
+    return parts(call, tensors.values(), map(argument, tensors), made)
+
+
+def parts(call, values, items, made):
+    """The calls that `made` makes its results by, of `values`, which the call knows as `items`."""
+    numbers = {seen(value): item.number for value, item in zip(values, items)}
+    with Recorder(numbers) as recorder:
+        results = made()
     renamed = {
         numbers[seen(value)]: to for value, to in zip(results, call.results) if to is not None
     }
+    word = call.name.split(".")[1].strip("_") if not call.name.count(ATTENTION) else FUSED
     return [
-        call.part(function, rename(args, renamed), rename(kwargs, renamed),
+        call.part(word, function, rename(args, renamed), rename(kwargs, renamed),
                   [renamed.get(number, number) for number in made_of])
         for function, args, kwargs, made_of in recorder.calls
     ]  # fmt: skip
