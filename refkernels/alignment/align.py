@@ -99,7 +99,8 @@ def conclude(
     """The alignment of runs whose ops have been judged, beside null runs of known noise."""
     scalings_by_run = tuple(scalings(run, chosen) for run in runs)
     clips = tuple(clipping(run_scalings) for run_scalings in scalings_by_run)
-    directions = tuple(_null_directions(run) for run in runs)
+    firsts = [run.first for run in runs]
+    directions = tuple(null_directions(one, one.steps[0]) if one.steps else () for one in firsts)
     remarks = (*(remark for run in runs for remark in run.remarks), *_unequal_lengths(runs))
     if len(runs) == 1:
         return Alignment(
@@ -116,7 +117,8 @@ def conclude(
         first_departure = None if judged and (calls.same or calls.forward) else first_departure
     curve = _curve_test(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     local_pair = local[0], local[1]
-    clips_alike = (None, None) if _reduces(runs) else shared(scalings_by_run[0], scalings_by_run[1])
+    reduces = any(one.world_size > 1 for one in firsts)  # a sum over ranks is no scaling
+    clips_alike = (None, None) if reduces else shared(scalings_by_run[0], scalings_by_run[1])
     verdict = decide(
         differing, local_pair, clips_alike, pairs, curve, first_departure, noise, calls
     )
@@ -132,20 +134,9 @@ def _unequal_lengths(runs: tuple[Run, ...]) -> Iterator[str]:
     """A remark if the runs have different numbers of steps."""
     step_counts = [len(run.first.lines) for run in runs]
     if len(set(step_counts)) > 1:
-        counts = " and ".join(
-            f"{run.folder} has {count}" for run, count in zip(runs, step_counts, strict=True)
-        )
+        pairs = zip(runs, step_counts, strict=True)
+        counts = " and ".join(f"{run.folder} has {count}" for run, count in pairs)
         yield f"The numbers of steps differ ({counts}): only steps that both have are compared."
-
-
-def _null_directions(run: Run) -> tuple[str, ...]:
-    """The null directions of the first captured step."""
-    return null_directions(run.first, run.first.steps[0]) if run.first.steps else ()
-
-
-def _reduces(runs: tuple[Run, ...]) -> bool:
-    """Whether ranks may sum their gradients before the update, which is not scaling."""
-    return any(run.first.world_size > 1 for run in runs)
 
 
 def _run(folder: Path | Run) -> Run:

@@ -81,11 +81,8 @@ class Scaling:
     @property
     def clips(self) -> tuple[str, ...]:
         """The parts that were scaled down, other than by the removal of a loss scale."""
-        return tuple(
-            name
-            for name, factor in self.factors.items()
-            if factor[1] < 1.0 and not _unscales(factor)
-        )
+        factors = self.factors.items()
+        return tuple(name for name, ends in factors if ends[1] < 1.0 and not _unscales(ends))
 
     @property
     def unscales(self) -> bool:
@@ -157,9 +154,7 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
             }
             norms = {part: _norm(arrays) for part, arrays in scaled.items()}
             sizes = {part: sum(a.size for a in arrays) for part, arrays in scaled.items()}
-            longest = {
-                part: max(a.size for a in arrays) + len(arrays) for part, arrays in scaled.items()
-            }
+            longest = {part: max(a.size for a in some) + len(some) for part, some in scaled.items()}
             unit = max(_UNIT, *(formats.of(after).u for _, after in pairs.values()))
             line = next((line for line in rank.lines if line.step == step), None)
             logged = None if line is None or scope != "global" else line.values.get("clip_norm")
@@ -189,12 +184,9 @@ def scalings(run: Run, chosen: Container[int] | None = None) -> tuple[Scaling, .
 
 def shared(a: Sequence[Scaling], b: Sequence[Scaling]) -> tuple[Clipping | None, Clipping | None]:
     """How two runs change their gradients in the steps that both captured."""
-    shared_steps = {(scaling.step, scaling.rank) for scaling in a} & {
-        (scaling.step, scaling.rank) for scaling in b
-    }
+    steps_a, steps_b = ({(one.step, one.rank) for one in side} for side in (a, b))
     shared_a, shared_b = (
-        [scaling for scaling in side if (scaling.step, scaling.rank) in shared_steps]
-        for side in (a, b)
+        [one for one in side if (one.step, one.rank) in steps_a & steps_b] for side in (a, b)
     )
     return clipping(shared_a), clipping(shared_b)
 

@@ -221,14 +221,11 @@ def _count_unequal(a: Any, b: Any) -> int:
 
 def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
     for run, names, rank in (("A", matched.only_a, a), ("B", matched.only_b, b)):
-        judged = [
-            name
-            for name in names
-            if isinstance(kind_of(rank.layers[name], rank.layers[name].hyperparameters), LayerKind)
-        ]
-        for name in judged[:_LISTED]:
-            details = {"run": run, "type": rank.layers[name].type}
-            yield RunDifference("model", name, kind="lone_layer", details=details)
+        layers = [rank.layers[name] for name in names]
+        judged = [one for one in layers if isinstance(kind_of(one, one.hyperparameters), LayerKind)]
+        for layer in judged[:_LISTED]:
+            details = {"run": run, "type": layer.type}
+            yield RunDifference("model", layer.name, kind="lone_layer", details=details)
     for run, names in (("A", matched.lone_a), ("B", matched.lone_b)):
         for name in names[:_LISTED]:
             yield RunDifference("model", name, kind="lone_parameter", details={"run": run})
@@ -258,10 +255,7 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             continue
         defaults = registry.get(kind_a.op).params
         for param in dict.fromkeys((*params_a, *params_b)):
-            pair = (
-                params_a.get(param, defaults.get(param)),
-                params_b.get(param, defaults.get(param)),
-            )
+            pair = [side.get(param, defaults.get(param)) for side in (params_a, params_b)]
             if param in _OPEN and None in pair:
                 continue
             if param != "normalized_shape" and not _alike(*pair):
@@ -281,9 +275,8 @@ def _declared(layer_a: Layer, layer_b: Layer, same_framework: bool) -> Iterator[
     for name in names:
         pair = settings_a.get(name), settings_b.get(name)
         if None not in pair and not _alike(*pair):
-            yield RunDifference(
-                "layer", f"{layer_a.name}: {name}", _shown(pair[0]), _shown(pair[1])
-            )
+            a, b = map(_shown, pair)
+            yield RunDifference("layer", f"{layer_a.name}: {name}", a, b)
 
 
 def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
@@ -316,10 +309,7 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         decays = settings_a.get("weight_decay") and settings_b.get("weight_decay")
         coupled = ("decoupled_weight_decay",) if types[0] == types[1] and decays else ()
         for param in (*_COMPARED, *coupled):
-            pair = (
-                settings_a.get(param, _ABSENT.get(param)),
-                settings_b.get(param, _ABSENT.get(param)),
-            )
+            pair = [side.get(param, _ABSENT.get(param)) for side in (settings_a, settings_b)]
             if None not in pair and not _alike(*pair):
                 changed.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
     for run, names in not_updated.items():
@@ -380,13 +370,10 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         (a.parameters[name].group, b.parameters[partner].group)
         for name, partner in matched.parameters.items()
     )
-    skips = [
-        line_a.step
-        for line_a, line_b in _shared_lines(a, b)
-        if a.skipped(line_a) != b.skipped(line_b)
-    ]
+    lines = list(_shared_lines(a, b))
+    skips = [one.step for one, other in lines if a.skipped(one) != b.skipped(other)]
     reported = set()
-    for line_a, line_b in _shared_lines(a, b):
+    for line_a, line_b in lines:
         for group_a, group_b in groups:
             rate_a, rate_b = _rate(line_a, group_a), _rate(line_b, group_b)
             if rate_a is None or rate_b is None or (group_a, group_b) in reported:
@@ -445,12 +432,8 @@ def _late_schedule(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -
     """The delay, if one schedule is the other some steps late."""
     rates_a = [rate for line in a.lines if (rate := _rate(line, group_a)) is not None]
     rates_b = [rate for line in b.lines if (rate := _rate(line, group_b)) is not None]
-    for delay in (1, -1, 2, -2):
-        # At step t B has the rate that A had at step t - delay.
-        earlier_rates, later_rates = (
-            (rates_a, rates_b[delay:]) if delay > 0 else (rates_a[-delay:], rates_b)
-        )
-        pairs = list(zip(earlier_rates, later_rates, strict=False))
+    for delay in (1, -1, 2, -2):  # at step t B has the rate that A had at step t - delay
+        pairs = list(zip(rates_a[max(-delay, 0) :], rates_b[max(delay, 0) :], strict=False))
         moves = len({rate for rate, _ in pairs}) > 1
         alike = (math.isclose(rate, later, rel_tol=2.0**-22) for rate, later in pairs)
         if len(pairs) > 2 and moves and all(alike):

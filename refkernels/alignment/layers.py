@@ -74,14 +74,10 @@ def _by_settings(
 ) -> Iterator[tuple[dict[str, Any], tuple[LayerCall, ...]]]:
     """The calls of a layer by their settings: a function may be called with new ones each time."""
     settings = [settings_of(rank, layer, call) for call in calls]
-    for k, call_settings in enumerate(settings):
-        if call_settings not in settings[:k]:
-            same_settings = (
-                call
-                for call, other_settings in zip(calls, settings, strict=True)
-                if other_settings == call_settings
-            )
-            yield call_settings, tuple(same_settings)
+    for k, chosen in enumerate(settings):
+        if chosen not in settings[:k]:
+            pairs = zip(calls, settings, strict=True)
+            yield chosen, tuple(call for call, other in pairs if other == chosen)
 
 
 def _beyond_lookups(inputs: Mapping[str, Array], gradients: Mapping[str, Array]) -> bool:
@@ -156,12 +152,10 @@ class _LayerReader:
         taken = {name: array for name, array in inputs.items() if name in takes}
         if self.kind.classes:
             axis = self._axis_of_classes(taken)
-            taken = {
-                name: self._by_class(name, values, axis, taken) for name, values in taken.items()
-            }
-            outputs = {
-                name: self._by_class(name, values, axis, taken) for name, values in outputs.items()
-            }
+            taken, outputs = (
+                {name: self._by_class(name, values, axis, taken) for name, values in side.items()}
+                for side in (taken, outputs)
+            )
         return CapturedQuestion(
             place, self.op.name, direction, taken, self.params, outputs, self.layer.type,
             users=self.layer.module.partition(".")[0] not in ("", "builtins", self.rank.framework),

@@ -40,12 +40,10 @@ def matched(a: Rank, b: Rank, partners: Mapping[str, str] | None = None) -> Matc
     name."""
     partners = dict(partners or {})
     _check(partners, a, b)
-    unmatched_a = [
-        layer for layer in a.layers.values() if layer.calls and layer.name not in partners
-    ]
-    unmatched_b = [
-        layer for layer in b.layers.values() if layer.calls and layer.name not in partners.values()
-    ]
+    unmatched_a, unmatched_b = (
+        [layer for layer in rank.layers.values() if layer.calls and layer.name not in known]
+        for rank, known in ((a, partners.keys()), (b, partners.values()))
+    )
     layers = {name: partner for name, partner in partners.items() if name in a.layers}
     parameters = {name: partner for name, partner in partners.items() if name in a.parameters}
     by_value = _by_value(a, b, parameters)
@@ -145,13 +143,10 @@ def _in_order(a: Rank, b: Rank, layers_a: list[Layer], layers_b: list[Layer]) ->
 
 def _same_name(a: Rank, b: Rank, parameters: Mapping[str, str]) -> dict[str, str]:
     taken = set(parameters.values())
+    alone = (set(a.parameters) - parameters.keys()) & (set(b.parameters) - taken)
+    shapes = {n: [sorted(rank.parameters[n].shape) for rank in (a, b)] for n in alone}
     return {
-        name: name
-        for name in a.parameters
-        if name not in parameters
-        and name in b.parameters
-        and name not in taken
-        and sorted(a.parameters[name].shape) == sorted(b.parameters[name].shape)
+        name: name for name in a.parameters if name in alone and shapes[name][0] == shapes[name][1]
     }
 
 
@@ -165,14 +160,11 @@ def _by_value(a: Rank, b: Rank, parameters: Mapping[str, str]) -> dict[str, str]
         array = None if name in parameters else first.parameter(name)
         if array is None:
             continue
+        others = ((name_b, second.parameter(name_b)) for name_b in b.parameters.keys() - taken)
         alike = [
-            partner
-            for partner in b.parameters
-            if partner not in taken
-            and (candidate := second.parameter(partner)) is not None
-            and candidate.size == array.size
-            and equal(array, candidate)
-        ]
+            partner for partner, other in others
+            if other is not None and other.size == array.size and equal(array, other)
+        ]  # fmt: skip
         if len(alike) == 1:
             partners[name] = alike[0]
             taken.add(alike[0])

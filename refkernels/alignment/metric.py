@@ -1,13 +1,10 @@
 """SQuAD's exact match and F1, and whether two scores differ by more than the choice of questions.
 
-Normalisation and scores are those of the official evaluation of SQuAD 1.1 (Rajpurkar et al. 2016,
-arXiv:1606.05250): lower case, no punctuation, no articles, single spaces; the best over all given
-answers. Two models that answered the same questions are compared by McNemar's exact test on the
-questions that only one of them has right (McNemar 1947); their F1 by Fisher's randomisation test,
-of which McNemar's is the case of scores 0 and 1: if the two are alike, each question's difference
-has either sign by a fair coin. For two figures without their predictions only the weaker, unpaired
-difference can be judged. A score from 0 to 1 with mean p has at most the variance p (1 - p) of an
-exact match, so for F1 that p is an upper bound.
+Scores are those of the official evaluation of SQuAD 1.1 (Rajpurkar et al. 2016, arXiv:1606.05250).
+Exact matches of the same questions are compared by McNemar's test (1947), their F1 by Fisher's
+randomisation test: if two models are alike, each question's difference has either sign by a fair
+coin. Two figures without predictions show only the weaker, unpaired difference. A score from 0 to 1
+with mean p has at most the variance p (1 - p) of an exact match.
 """
 
 from __future__ import annotations

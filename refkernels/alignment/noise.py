@@ -1,15 +1,10 @@
 """Whether null runs round like the two runs under comparison: only then is p valid.
 
-Rounding affects a loss in proportion to its size. So the errors of each op, against the certified
-answer to its own inputs, are compared with those of the same op in the null runs. Where A or B err
-c times as much in the mean square, the null runs' deviations are taken c times as wide (up to LIKE,
-beyond which errors are not alike), and p stays conservative. Errors that are biased where the null
-runs' are not add up instead of averaging out: then p is not valid, as for noise beyond LIKE.
-
-The null runs' errors are those of the first null run that captured a step; all of one framework use
-the same kernels. For a pair of two frameworks with null runs of both, each run is compared with
-those of its own. Null runs of `refkernels.training.null_runs` have no layers: their arithmetic
-answers the questions of A's first captured step.
+The errors of each op, against the certified answer to its own inputs, are compared with those of
+the same op in the first null run that captured a step (one of each framework's). Where A or B err c
+times as much in the mean square, the null runs' deviations are taken c times as wide, up to LIKE.
+Beyond it, and where errors are biased and the null runs' are not, p is not valid. Null runs of
+`refkernels.training.null_runs` have no layers: their arithmetic answers A's questions.
 """
 
 from __future__ import annotations

@@ -80,60 +80,37 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
 
 
 def _judgement(judgement: LocalJudgement) -> dict[str, Any]:
-    return {
-        **{
-            name: value
-            for name, value in asdict(judgement).items()
-            if name not in ("place", "errors", "users")
-        },
-        **asdict(judgement.place),
-        "wrong": judgement.wrong,
-        "redefined": judgement.redefined,
-    }
+    fields = {**asdict(judgement), **asdict(judgement.place)}
+    fields |= {"wrong": judgement.wrong, "redefined": judgement.redefined}
+    return {name: fields[name] for name in fields if name not in ("place", "errors", "users")}
 
 
 def _local(local: LocalTruth) -> dict[str, Any]:
     """Every op with its worst figures, and each judgement that is not ordinary rounding."""
     table: dict[tuple[str, str, str], list[LocalJudgement]] = {}
     for judgement in local.judgements:
-        table.setdefault((judgement.type, judgement.op, judgement.place.stage), []).append(
-            judgement
-        )
-    rows = [
-        {
-            "type": kind,
-            "op": op,
-            "stage": stage,
-            "outputs": len(group),
-            "elements": sum(judgement.elements for judgement in group),
-            "over_bound": max(
-                (judgement.over_bound for judgement in group if judgement.attributed), default=0.0
-            ),
-            "over_plain": max(judgement.over_plain for judgement in group),
-            "wrong": sum(
-                judgement.wrong and not (judgement.negligible or judgement.declared)
-                for judgement in group
-            ),
-            "negligible": sum(judgement.wrong and judgement.negligible for judgement in group),
-            "unattributed": sum(not judgement.attributed for judgement in group),
-            "unusual": sum(
-                judgement.unusual and judgement.attributed and not judgement.wrong
-                for judgement in group
-            ),
-            "one_sided": sum(
-                judgement.one_sided and judgement.attributed and not judgement.wrong
-                for judgement in group
-            ),
+        key = judgement.type, judgement.op, judgement.place.stage
+        table.setdefault(key, []).append(judgement)
+    rows = []
+    for (kind, op, stage), group in table.items():
+        sound = [one for one in group if one.attributed and not one.wrong]
+        wrong = [one for one in group if one.wrong]
+        figures: dict[str, Any] = {
+            "elements": sum(one.elements for one in group),
+            "over_bound": max((one.over_bound for one in group if one.attributed), default=0.0),
+            "over_plain": max(one.over_plain for one in group),
+            "wrong": sum(not (one.negligible or one.declared) for one in wrong),
+            "negligible": sum(one.negligible for one in wrong),
+            "unattributed": sum(not one.attributed for one in group),
+            "unusual": sum(one.unusual for one in sound),
+            "one_sided": sum(one.one_sided for one in sound),
         }
-        for (kind, op, stage), group in table.items()
-    ]
+        rows.append({"type": kind, "op": op, "stage": stage, "outputs": len(group), **figures})
     return {
         "ops": rows,
         "layers": _layers(local),
         "judged": len(local.judgements),
-        "unordinary": [
-            _judgement(judgement) for judgement in local.judgements if not judgement.ordinary
-        ],
+        "unordinary": [_judgement(one) for one in local.judgements if not one.ordinary],
         "unjudged": [asdict(unjudged) for unjudged in local.unjudged],
         "not_captured": list(local.not_captured),
     }
@@ -146,22 +123,12 @@ def _layers(local: LocalTruth) -> list[dict[str, Any]]:
         table.setdefault((judgement.place.name, judgement.place.stage), []).append(judgement)
     rows = []
     for (name, stage), group in table.items():
-        worst = max(
-            group,
-            key=lambda judgement: (
-                judgement.wrong,
-                judgement.cause is not None,
-                judgement.over_bound,
-            ),
-        )
-        rows.append(
-            {
-                "name": name, "stage": stage, "type": worst.type, "step": worst.place.step,
-                "over_bound": worst.over_bound,
-                "wrong": sum(judgement.wrong for judgement in group),
-                "cause": worst.cause, "confidence": worst.confidence, "details": worst.details,
-            }
-        )  # fmt: skip
+        worst = max(group, key=lambda one: (one.wrong, one.cause is not None, one.over_bound))
+        rows.append({
+            "name": name, "stage": stage, "type": worst.type, "step": worst.place.step,
+            "over_bound": worst.over_bound, "wrong": sum(one.wrong for one in group),
+            "cause": worst.cause, "confidence": worst.confidence, "details": worst.details,
+        })  # fmt: skip
     return rows
 
 

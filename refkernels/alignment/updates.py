@@ -109,10 +109,9 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
         for exempt in (False, True):
             names = [name for name in group.parameters if (name in group.exempt) == exempt]
             for chosen in [[name] for name in names] if kind.whole else _by_age(tensors, names):
+                question = rank, kind, line, tensors, order, settings, chosen, exempt
                 try:
-                    yield from _questions(
-                        rank, kind, line, tensors, order, settings, chosen, exempt
-                    )
+                    yield from _questions(*question)
                 except NotJudged as reason:
                     name = f"group {order} of the optimizer"
                     yield Unjudged(name, optimizer.type, str(reason))
@@ -178,9 +177,7 @@ def _questions(
         inputs = {word: _joined([before[word] for _, before, _ in piece]) for word in known_before}
         outputs = {word: _joined([after[word] for _, _, after in piece]) for word in known_after}
         ends = np.cumsum([before["param"].size for _, before, _ in piece])
-        part_ends = tuple(
-            zip((part_name for part_name, _, _ in piece), map(int, ends), strict=True)
-        )
+        part_ends = tuple(zip((part for part, _, _ in piece), map(int, ends), strict=True))
         yield CapturedQuestion(
             place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, part_ends,
             documented,
@@ -207,13 +204,8 @@ def _pieces(parts: list[_Part]) -> Iterator[list[_Part]]:
         size = before["param"].size
         for start, stop in itertools.pairwise([0, *range(min(room, size), size, _MOST), size]):
             span = slice(start, stop)
-            piece.append(
-                (
-                    name,
-                    {word: array[span] for word, array in before.items()},
-                    {word: array[span] for word, array in after.items()},
-                )
-            )
+            old, new = ({word: side[word][span] for word in side} for side in (before, after))
+            piece.append((name, old, new))
             room -= stop - start
             if not room:
                 yield piece
@@ -263,12 +255,10 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
             outputs[word] = new[word]
         elif word not in _OPTIONAL and word != "buf":
             raise NotJudged(f"its state {word} was not recorded")
-    flat = (lambda array: array) if kind.whole else (lambda array: array.reshape(-1))
-    return (
-        name,
-        {word: flat(array) for word, array in inputs.items()},
-        {word: flat(array) for word, array in outputs.items()},
-    )
+    if kind.whole:
+        return name, inputs, outputs
+    flat, new = ({word: side[word].reshape(-1) for word in side} for side in (inputs, outputs))
+    return name, flat, new
 
 
 def _params(
@@ -301,12 +291,8 @@ def _step_number(
     for when, steps_to_come in (("after", 0), ("before", 1)):
         for name in (*names, ""):
             step = tensors.state(name, when).get("step")
-            if (
-                step is not None
-                and step.size == 1
-                and float(step.reshape(-1)[0]) + steps_to_come >= 1
-            ):
-                return int(step.reshape(-1)[0]) + steps_to_come
+            if step is not None and step.size == 1 and float(step.item()) + steps_to_come >= 1:
+                return int(step.item()) + steps_to_come
     for name in names:
         power = tensors.state(name).get("beta2_power")
         beta = settings.get("beta2")

@@ -152,13 +152,9 @@ def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:
     by_key: dict[tuple[object, ...], Suspect] = {}
     for k, suspect in enumerate(sorted(suspects, key=lambda suspect: suspect.rank)):
         source = suspect.source
-        cause_key = isinstance(source, LocalJudgement) and (
-            suspect.run,
-            suspect.topic,
-            source.op,
-            source.cause,
-        )
-        key = cause_key or (k,)
+        key: tuple[object, ...] = (k,)
+        if isinstance(source, LocalJudgement):
+            key = suspect.run, suspect.topic, source.op, source.cause
         first = by_key.get(key)
         by_key[key] = replace(first, places=first.places + 1) if first else suspect
     return tuple(by_key.values())

@@ -57,6 +57,10 @@ def align(
     dataset: Annotated[
         Path | None, typer.Option(help="The SQuAD file of the questions.")
     ] = None,
+    rates: Annotated[
+        bool,
+        typer.Option(help="RUN_A and RUN_B are printed learning rates: of which schedules?"),
+    ] = False,
     demo: Annotated[
         bool,
         typer.Option(help="Capture two small built-in runs, one with a planted mistake, and align "
@@ -82,6 +86,9 @@ def align(
         if metric or answers:
             _print_metric(metric or [], questions, answers or [], dataset, lang, as_json)
             return
+        if rates and run_a is not None:
+            _print_rates(run_a, run_b, lang, as_json)
+            return
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
         if demo:
@@ -89,9 +96,7 @@ def align(
                 raise ValueError("--demo makes its own runs: give it no folder.")
             verdict = _demonstrated()
         elif run_a is None:
-            raise ValueError(
-                "There is nothing to align: give the folder of a captured run, or --demo."
-            )
+            raise ValueError("There is nothing to align: give a captured run's folder, or --demo.")
         else:
             verdict = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
         written = [] if out is None else _write(out, verdict)
@@ -108,17 +113,14 @@ def _aligned(
     from refkernels.alignment import align
     from refkernels.alignment.run import runs_in
 
-    def progress(line: str) -> None:
-        typer.echo(f"refkernels: {line}", err=True)
-
-    renamed = None if map_file is None else _read_map(map_file)
     null_runs = [run for null in null_folders for run in runs_in(null)]
-    options: dict[str, Any] = {"nulls": null_runs, "seeds": seed_runs, "names": renamed}
-    return align(run_a, run_b, **options, steps=steps, progress=progress).to_dict()
+    options: dict[str, Any] = {"nulls": null_runs, "seeds": seed_runs}
+    options["names"] = None if map_file is None else _read_map(map_file)
+    options["progress"] = lambda line: typer.echo(f"refkernels: {line}", err=True)
+    return align(run_a, run_b, **options, steps=steps).to_dict()
 
 
 def _demonstrated() -> dict[str, Any]:
-    """Write two small runs to a temporary folder and align them."""
     import tempfile
 
     from refkernels.training.demo import write_runs
@@ -138,7 +140,7 @@ def _json(path: Path, expected: str, largest: int = 2**30) -> Any:
 
 def _read_map(path: Path) -> dict[str, str]:
     names = _json(path, "a map of names", _LARGEST_MAP)
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+    if not isinstance(names, dict) or {*map(type, names.values())} - {str}:
         raise ValueError(f"{path} is not a map of names: give a JSON object of strings.")
     return names
 
@@ -147,16 +149,23 @@ def _write(folder: Path, verdict: dict[str, Any]) -> list[Path]:
     from refkernels.records.files import write_whole
     from refkernels.reporting.alignment import html, page
 
-    texts = {
-        "alignment.html": html.page(verdict, "en"),
-        "alignment.zh.html": html.page(verdict, "zh"),
-        "alignment.md": page.markdown(verdict, "en"),
-        "alignment.zh.md": page.markdown(verdict, "zh"),
-        "alignment.json": json.dumps(verdict, ensure_ascii=False, indent=1) + "\n",
-    }
+    texts = {"alignment.json": json.dumps(verdict, ensure_ascii=False, indent=1) + "\n"}
+    for lang, mark in (("en", ""), ("zh", ".zh")):
+        texts[f"alignment{mark}.html"] = html.page(verdict, lang)
+        texts[f"alignment{mark}.md"] = page.markdown(verdict, lang)
     for name, text in texts.items():
         write_whole(folder / name, text)
     return [folder / name for name in texts]
+
+
+def _print_rates(a: Path, b: Path | None, lang: str, as_json: bool) -> None:
+    from refkernels.alignment.rates import compared, read_rates
+    from refkernels.reporting.alignment import page
+
+    record = compared(read_rates(a), None if b is None else read_rates(b))
+    typer.echo(json.dumps(record) if as_json else page.rates(record, lang))
+    if record.get("parted"):
+        raise typer.Exit(1)
 
 
 def _print_metric(
@@ -170,36 +179,27 @@ def _print_metric(
 
     if answers:
         if len(answers) != 2 or dataset is None:
-            raise ValueError(
-                "Give --answers twice, and --dataset: the questions and their answers."
-            )
-        right_answers = metric.right_answers(_json(dataset, "a SQuAD file"))
-        predictions = [_json(path, "predictions") for path in answers]
-        tests = {
-            name: metric.of_answers(
-                *(metric.scores(run, right_answers, score) for run in predictions)
-            )
-            for name, score in metric.SCORES.items()
-        }
-        results = {name: asdict(test) for name, test in tests.items()}
+            raise ValueError("Give --answers twice, and --dataset: questions with their answers.")
+        right = metric.right_answers(_json(dataset, "a SQuAD file"))
+        runs = [_json(path, "predictions") for path in answers]
+        scored = {name: [metric.scores(run, right, score) for run in runs]
+                  for name, score in metric.SCORES.items()}  # fmt: skip
+        results = {name: asdict(metric.of_answers(*pair)) for name, pair in scored.items()}
         lines = [f"{name.upper()}: {page.metric(result, lang)}" for name, result in results.items()]
         typer.echo(json.dumps(results) if as_json else "\n".join(lines))
     else:
         if len(figures) != 2 or questions is None:
             raise ValueError("Give --metric twice, and --n: the number of questions behind it.")
-        result = asdict(metric.of_figures(*_percentages(figures), questions))
+        (name_a, a), (name_b, b) = map(_percentage, figures)
+        if name_a != name_b:
+            raise ValueError(f"The metrics are {name_a!r} and {name_b!r}: give one metric twice.")
+        result = asdict(metric.of_figures(a, b, questions))
         typer.echo(json.dumps(result) if as_json else page.metric(result, lang))
 
 
-def _percentages(figures: list[str]) -> tuple[float, float]:
-    names, values = [], []
-    for text in figures:
-        name, _, value = text.partition("=")
-        try:
-            values.append(float(value))
-        except ValueError:
-            raise ValueError(f"--metric {text} is not NAME=PERCENT, such as em=81.71.") from None
-        names.append(name)
-    if names[0] != names[1]:
-        raise ValueError(f"The metrics are {names[0]!r} and {names[1]!r}: give one metric twice.")
-    return values[0], values[1]
+def _percentage(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name, float(value)
+    except ValueError:
+        raise ValueError(f"--metric {text} is not NAME=PERCENT, such as em=81.71.") from None

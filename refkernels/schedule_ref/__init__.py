@@ -1,14 +1,11 @@
 """Learning-rate schedules: the cosine decay, certified at every step.
 
-    cosine_decay(step, min_lr=, max_lr=, decay_steps=) -> Enclosure
-    formula, clipped, through_sine     the schedule as frameworks write it, in the working precision
-    formula_bound(...)                 the bound on the formula's error, from its cosine's error
-    examine(lr, step, ...)             ULP errors, and whether min_lr <= lr <= max_lr, lr falls
-    rate(step, Schedule(...))          warm-up and decay, certified: `schedules`
-    conventions(lr, step, Schedule)    which step convention rates follow, the nearest first
+    cosine_decay, rate      the exact rates, certified; the second with warm-up and other decays
+    formula, clipped, …     the cosine decay as frameworks write it, and a bound on its error
+    examine, conventions    what given rates are: in their range, of which step convention
 
-A schedule is a function of a whole number of steps and has no gradient. No adapter runs it as an
-op, and the registry lists no op of this room.
+A schedule is a function of a whole number of steps and has no gradient: the registry lists no op of
+this room.
 """
 
 from refkernels.op import Op

@@ -19,12 +19,10 @@ from refkernels.schedule_ref.oracle import checked, cosine_decay
 class Examination:
     """The examination of one schedule, over all its steps.
 
-    below, above   steps whose rate is less than min_lr, more than max_lr (both rounded to the
-                   format); `negative`: less than zero, where the gradient is added, not subtracted
+    below, above   steps whose rate is less than min_lr, more than max_lr, rounded to the format
     increases      steps whose rate is higher than that of the step before
     lowest, last   the smallest rate and that of the last step given
-    max_ulp        largest |lr - exact| in ulp, over the steps with an exact rate other than 0,
-                   and the step of it; None if there is none
+    max_ulp        largest |lr - exact| in ulp where the exact rate is not 0, and its step
     max_error      largest |lr - exact| as a share of max_lr - min_lr
     """
 

@@ -3,9 +3,9 @@
     x = fl(pi fl(t / T)),   lr = fl(min_lr + fl(delta fl(1 + cos x))),   delta = (max_lr - min_lr)/2
 
 `cosine` and `sine` are the kernels under test: NumPy's, a framework's, or a device's recorded
-values. An operator may meet its own specification while the schedule built on it is wrong, because
-1 + cos cancels at the end and multiplies the operator's relative error by |cos| / (1 + cos),
-without limit.
+values. min_lr, max_lr and decay_steps are those of `cosine_decay`. An operator may meet its own
+specification while the schedule built on it is wrong, because 1 + cos cancels at the end and
+multiplies the operator's relative error by |cos| / (1 + cos), without limit.
 """
 
 from __future__ import annotations
@@ -30,35 +30,23 @@ Kernel = Callable[[Array], Array]
 
 @in_default_mode
 def formula(
-    step: npt.ArrayLike,
-    *,
-    min_lr: float,
-    max_lr: float,
-    decay_steps: int,
-    format: Format | str = "float32",
-    cosine: Kernel = np.cos,
+    step: npt.ArrayLike, *, format: Format | str = "float32", cosine: Kernel = np.cos, **decay: Any
 ) -> Array:
     """min_lr + delta (1 + cos(pi t / T)), every operation rounded to float32 or float64; steps of
     any shape. `formula_bound` bounds its error. Raises as `cosine_decay` does, TypeError for a
     `cosine` that is not such a function, and ValueError for another format."""
-    part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
+    part, kind, low, delta = _start(step, format, **decay)
     result: Array = low + delta * (kind(1) + _values(cosine, kind(np.pi) * part))
     return result
 
 
 @in_default_mode
 def clipped(
-    step: npt.ArrayLike,
-    *,
-    min_lr: float,
-    max_lr: float,
-    decay_steps: int,
-    format: Format | str = "float32",
-    cosine: Kernel = np.cos,
+    step: npt.ArrayLike, *, format: Format | str = "float32", cosine: Kernel = np.cos, **decay: Any
 ) -> Array:
     """min_lr + delta max(1 + cos(pi t / T), 0): the rate cannot fall below min_lr, but is min_lr
     wherever the cosine's error exceeds 1 + cos. Raises as `formula` does."""
-    part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
+    part, kind, low, delta = _start(step, format, **decay)
     left = np.maximum(kind(1) + _values(cosine, kind(np.pi) * part), kind(0))
     result: Array = low + delta * left
     return result
@@ -66,30 +54,18 @@ def clipped(
 
 @in_default_mode
 def through_sine(
-    step: npt.ArrayLike,
-    *,
-    min_lr: float,
-    max_lr: float,
-    decay_steps: int,
-    format: Format | str = "float32",
-    sine: Kernel = np.sin,
+    step: npt.ArrayLike, *, format: Format | str = "float32", sine: Kernel = np.sin, **decay: Any
 ) -> Array:
     """min_lr + delta (1 + sin(pi (t / T + 1/2))): another operator with the same cancellation.
     Raises as `formula` does."""
-    part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
+    part, kind, low, delta = _start(step, format, **decay)
     result: Array = low + delta * (kind(1) + _values(sine, kind(np.pi) * (part + kind(0.5))))
     return result
 
 
 @in_default_mode
 def formula_bound(
-    step: npt.ArrayLike,
-    *,
-    min_lr: float,
-    max_lr: float,
-    decay_steps: int,
-    format: Format | str = "float32",
-    cosine_error: float,
+    step: npt.ArrayLike, *, format: Format | str = "float32", cosine_error: float, **decay: Any
 ) -> npt.NDArray[np.float64]:
     """A bound on |formula - lr|, where the cosine's absolute error is at most `cosine_error` and
     nothing underflows.
@@ -103,7 +79,7 @@ def formula_bound(
     TypeError or ValueError for a `cosine_error` that is no number of at least 0.
     """
     target = _computed_in(format)
-    steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
+    steps, min_lr, max_lr, decay_steps = checked(step, **decay)
     part = np.minimum(steps, decay_steps) / decay_steps
     angle, u, delta = np.pi * part, target.u, 0.5 * (max_lr - min_lr)
     cosine_error = as_real(cosine_error, "cosine_error")
@@ -132,7 +108,7 @@ def _values(kernel: Kernel, angle: Array) -> Array:
 
 
 def _start(
-    step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int, format: Format | str
+    step: npt.ArrayLike, format: Format | str, *, min_lr: float, max_lr: float, decay_steps: int
 ) -> tuple[Array, Any, Any, Any]:
     """t / T, the scalar type, min_lr and delta."""
     target = _computed_in(format)

@@ -14,11 +14,6 @@
 T = decay_steps. If the schedule is `clamped`, linear, polynomial and cosine decays stay constant
 from u = T on; otherwise linear and odd polynomials become negative and a cosine rises again. `late`
 is 0 in the definition, 1 where step t has the rate of step t - 1, -1 where it has that of t + 1.
-
-PyTorch's SequentialLR of LinearLR, Paddle's LinearWarmup, MindSpore's WarmUpLR and OneFlow's with
-warmup_prefix have first = 0 and count u from the warm-up's end; PyTorch has f = start_factor, the
-others f = 0. OneFlow's without warmup_prefix rises to the decay's rate at step W, counted from the
-start.
 """
 
 from __future__ import annotations
@@ -115,12 +110,6 @@ def _whole(value: Any, name: str) -> None:
         raise TypeError(f"{name} is of type {type(value).__name__}: it must be a whole number.")
 
 
-def _checked(schedule: Any) -> Schedule:
-    if not isinstance(schedule, Schedule):
-        raise TypeError(f"schedule is of type {type(schedule).__name__}: it must be a Schedule.")
-    return schedule
-
-
 def _affine(low: Fraction, span: Fraction, share: Number) -> Number:
     if isinstance(share, Fraction) or not span:
         return low + span * share if isinstance(share, Fraction) else low
@@ -168,7 +157,6 @@ def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosu
     Raises TypeError where steps are not whole numbers, ValueError for a negative one.
     """
     question, steps = Question.parse(certify), as_whole_numbers(step, "step")
-    schedule = _checked(schedule)
     if steps.size and int(steps.min()) < 0:
         raise ValueError(f"step has the element {int(steps.min())}: a schedule starts at step 0.")
     values = [schedule.at(whole_step) for whole_step in steps.reshape(-1).tolist()]
@@ -208,11 +196,7 @@ def _variants(requested: Schedule) -> dict[str, Schedule]:
     ]  # fmt: skip
     variants: dict[str, Schedule] = {}
     for chosen in itertools.product(*changes):
-        change = {
-            key: value
-            for _, changes_of_convention in chosen
-            for key, value in changes_of_convention.items()
-        }
+        change = {key: value for _, changed in chosen for key, value in changed.items()}
         if any(getattr(requested, key) == value for key, value in change.items()):
             continue
         try:
@@ -237,19 +221,15 @@ def conventions(
     lr: npt.NDArray[Any], step: npt.ArrayLike, schedule: Schedule
 ) -> tuple[Convention, ...]:
     """The conventions by which rates (float32 or float64, one a step, finite) could have been
-    computed, the nearest first; conventions that agree on all of these steps are one, under the
-    name with the fewest differences from the requested schedule.
-
-    The certified rates of different conventions lie apart by far more than rounding: the nearest is
-    named with its error, and the next one's error beside it is the evidence.
-    Raises ValueError where shapes differ, where lr is empty or not finite.
-    """
+    computed, the nearest first; those that agree on all steps are one, under the name with the
+    fewest differences from the requested schedule. The next one's error is the evidence. Raises
+    ValueError where shapes differ, or lr is empty or not finite."""
     rates, steps = as_float_array(lr, "lr").reshape(-1), as_whole_numbers(step, "step").reshape(-1)
     if rates.shape != steps.shape or not rates.size or not np.isfinite(rates).all():
         raise ValueError(
             f"lr has {rates.size} elements and step {steps.size}: one finite rate each."
         )
-    schedule, nearest = _checked(schedule), dict[bytes, Convention]()
+    nearest: dict[bytes, Convention] = {}
     unit = abs(schedule.max_lr) or 1.0
     named = sorted(_variants(schedule).items(), key=lambda item: item[0].count(" and "))
     for name, variant in sorted(named, key=lambda item: item[0] != "as_asked"):
@@ -258,3 +238,50 @@ def conventions(
         error = float(np.max(np.abs(rates.astype(np.float64) - values))) / unit
         nearest.setdefault(values.tobytes(), Convention(name, variant, error))
     return tuple(sorted(nearest.values(), key=lambda item: item.error))
+
+
+@in_default_mode
+def parameter_intervals(
+    lr: npt.NDArray[Any], step: npt.ArrayLike, width: npt.NDArray[Any], schedule: Schedule
+) -> dict[str, tuple[float, float]]:
+    """The values of each parameter, the others being the schedule's, whose exact rates all lie
+    within `width` of lr; none at all where the schedule's own do not."""
+
+    def off(**change: Any) -> npt.NDArray[np.float64]:
+        return np.asarray(rate(step, replace(schedule, **change)), np.float64) - lr
+
+    def fits(**change: Any) -> bool:
+        try:
+            return bool(np.all(np.abs(off(**change)) <= width))
+        except ValueError:
+            return False
+
+    if not fits():
+        return {}
+    intervals, here = {}, off()
+    for name in ("max_lr", "min_lr", "warmup_factor"):  # rates are linear in these
+        value = float(getattr(schedule, name))
+        move = 0.5 * (schedule.max_lr - schedule.min_lr) * (-1 if name == "max_lr" else 1)
+        move = move if name != "warmup_factor" else 0.5
+        slope = (off(**{name: value + move}) - here) / move if move else np.zeros_like(here)
+        moves = slope != 0.0
+        if moves.any():
+            ends = [(sign * width - here)[moves] / slope[moves] for sign in (-1, 1)]
+            low, high = np.minimum(*ends).max(), np.maximum(*ends).min()
+            intervals[name] = value + float(low), value + float(high)
+    counted = ["warmup_steps"] if schedule.warmup_steps else []
+    counted += ["decay_steps"] if schedule.decay not in ("constant", "exponential") else []
+    for name in counted:
+        value = int(getattr(schedule, name))
+        intervals[name] = _last(fits, name, value, -1), _last(fits, name, value, 1)
+    return intervals
+
+
+def _last(fits: Callable[..., bool], name: str, start: int, stride: int) -> int:
+    """The last whole number that fits, in strides that double and then halve."""
+    while abs(stride) < 1 << 20 and fits(**{name: start + stride}):
+        start, stride = start + stride, 2 * stride
+    while stride:
+        start += stride if fits(**{name: start + stride}) else 0
+        stride = int(stride / 2)
+    return start

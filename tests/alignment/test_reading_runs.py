@@ -53,10 +53,6 @@ def test_a_run_written_by_hand_is_read(run: Path) -> None:
     assert not tensors.get("mask").flags.writeable
 
 
-def test_a_rank_alone_is_read(run: Path) -> None:
-    assert Run.read(run / "rank_0").first.rank == 0
-
-
 def test_what_the_probe_writes_is_read_back(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     tensors = {

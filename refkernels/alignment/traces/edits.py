@@ -146,7 +146,7 @@ def functions(call, others):
         yield {"edit": "function", "a": call.word, "b": other.word}, {call.index: edit}
 
 
-def operands(run, call, near, lone):
+def operands(run, call, near, lone, kind):
     """Another operand: none, the next one of the call, itself transposed or in another order, or
     one of the slots `near`; of a leaf that the other program does not have, another leaf (`lone`:
     by slot)."""
@@ -155,31 +155,26 @@ def operands(run, call, near, lone):
     for j, (key, name, value) in enumerate(given):
         slot = slots[value.number]
         mine = run.values[slot]
-        told = {"argument": name, "a": slot}
-        if mine.is_floating_point() and not isinstance(run.made[slot], tuple):
-            for neutral in (torch.zeros_like(mine), torch.ones_like(mine)):
-                yield {"edit": "omitted", **told}, {call.index: with_arguments({key: neutral})}
-        for other_key, _, other in given[j + 1 :]:
-            pair = {"edit": "exchanged", "argument": name}
+        told, others = {"edit": kind, "argument": name, "a": slot}, []
+        leaf = mine.is_floating_point() and not isinstance(run.made[slot], tuple)
+        if kind == "omitted" and leaf:
+            others = [torch.zeros_like(mine), torch.ones_like(mine)]
+        elif kind == "transposed" and mine.dim() >= 2 and mine.shape[-1] == mine.shape[-2]:
+            others = [mine.mT]
+        elif kind == "order":
+            others = [made for place, made in near if place == ("order", slot)]
+        for other in others:
+            more = {"order": order(mine, other)} if kind == "order" else {}
+            yield {**told, **more}, {call.index: with_arguments({key: other})}
+        for other_key, _, other in given[j + 1 :] if kind == "exchanged" else ():
+            pair = {"edit": kind, "argument": name}
             yield pair, {call.index: with_arguments({key: other, other_key: value})}
-        if mine.dim() >= 2 and mine.shape[-1] == mine.shape[-2]:
-            yield {"edit": "transposed", **told}, {call.index: with_arguments({key: mine.mT})}
-        for place, made in (*near, *lone.get(slot, ())):
-            edit = {call.index: with_arguments({key: made})}
-            if place == ("order", slot):
-                yield {"edit": "order", **told, "order": order(mine, made)}, edit
-            if (
-                place == slot
-                or (isinstance(place, tuple) and place[0] == "order")
-                or made.dtype != mine.dtype
-            ):
+        for place, made in (*near, *lone.get(slot, ())) if kind == "operand" else ():
+            ordered = isinstance(place, tuple) and place[0] == "order"
+            if place == slot or ordered or made.dtype != mine.dtype:
                 continue
-            fits = made.shape == mine.shape
-            if not fits and made.numel() == mine.numel():
-                continue
-            if not fits and not spreads(made, mine):
-                continue
-            yield {"edit": "operand", **told, "b": place}, edit
+            if made.shape == mine.shape or (made.numel() != mine.numel() and spreads(made, mine)):
+                yield {**told, "b": place}, {call.index: with_arguments({key: made})}
 
 
 def order(mine, its):

@@ -11,7 +11,8 @@ from replay import Unseen
 from sides import Pair, Side, line, makers
 
 NEAR = 16.0  # roundings of its format, by which a stored table may be off
-ROUNDS = 24  # differences that are looked for, one behind the other
+ROUNDS = 24  # differences that are looked for, one behind the other; of gradients, only LAST
+LAST = 3
 WORDS = 6  # operators that are named for one difference
 FAR = 4000  # calls behind an edit that are run to count what it makes
 PLACES = 24  # calls behind the place where the programs part that an edit may change
@@ -125,19 +126,15 @@ def leaves_for(side):
 
 def tried(kind, side, call, shown, near, lone):
     if kind == "constant":
-        yield from with_call(call, edits.constants(call, shown))
+        found = edits.constants(call, shown)
     elif kind == "left_out":
-        yield from with_call(call, edits.left_out(side.run, call))
+        found = edits.left_out(side.run, call)
     elif kind == "function":
-        yield from with_call(call, edits.functions(call, shown))
+        found = edits.functions(call, shown)
     elif kind == "swapped":
-        yield from with_call(call, edits.swapped(side.run, call, near))
+        found = edits.swapped(side.run, call, near)
     else:
-        found = with_call(call, edits.operands(side.run, call, near, lone))
-        yield from (one for one in found if one[0]["edit"] == kind)
-
-
-def with_call(call, found):
+        found = edits.operands(side.run, call, near, lone, kind)
     return (({**told, "call": call}, edit) for told, edit in found)
 
 
@@ -182,30 +179,6 @@ def tables(pair, sinks_a, sinks_b):
         names = b.program.owner(number), a.program.owner(a.run.made[stored[0]])
         b.tables[number] = other.clone()
         yield {**told, "where": names[0] or "", "where_a": names[1] or ""}
-
-
-def near_alike(pair, sinks_a, sinks_b):
-    """Settle the first call of B without a partner whose numbers are A's but for float32
-    roundings: constants that one program rounds, say. Whether there was one."""
-    a, b = pair.a, pair.b
-    mine, its = pair.without(a, sinks_a), pair.without(b, sinks_b)
-    for call in makers(b, its)[:PLACES]:
-        if any(slot in its for slot in b.run.needs[call.index]):
-            continue
-        for slot in b.run.slots[call.index]:
-            if slot is None or not b.run.values[slot].is_floating_point():
-                continue
-            value = b.run.values[slot]
-            size = float(value.norm())
-            for other in sorted(mine):
-                theirs = a.run.values[other]
-                computed = size and isinstance(a.run.made[other], tuple)
-                if not computed or theirs.shape != value.shape:
-                    continue
-                if float((theirs - value).norm()) <= NEAR * 2.0**-24 * size:
-                    a.edits[a.run.made[other][0]] = edits.with_result(value)
-                    return True
-    return False
 
 
 def gradients(pair):
@@ -262,7 +235,7 @@ def compare(program_a, program_b):
         if names:
             record["complete"] = differences(pair, lambda side: side.slots(
                 n for name, n in side.program.gradients.items()
-                if side is pair.a or name in names), found)  # fmt: skip
+                if side is pair.a or name in names), found, LAST)  # fmt: skip
             found[:] = [{**one, "stage": "backward"} for one in found]
     except Unseen as reason:  # an edit that makes B's values, and no program
         if not found:
@@ -308,11 +281,11 @@ def takes_parts(side):
     return any(len(n) > 1 and sum(n) == len(run.values[slot]) for slot, n in rows.items())
 
 
-def differences(pair, sinks_of, found):
+def differences(pair, sinks_of, found, rounds=ROUNDS):
     """Append the differences to `found`, one behind the other. Whether the sinks have partners
     then."""
     a, b = pair.a, pair.b
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         sinks_a, sinks_b = sinks_of(a), sinks_of(b)
         its, mine = pair.without(b, sinks_b), pair.without(a, sinks_a)
         results = Index((slot, a.told[slot]) for slot in sinks_a)
@@ -339,10 +312,6 @@ def differences(pair, sinks_of, found):
         where = place(first) if first is not None else {}
         best = search(pair, a, b, sinks_a, sinks_b, KINDS)
         if is_replacement(best):
-            if near_alike(pair, sinks_a, sinks_b):
-                a.refresh()
-                pair.match()
-                continue
             added = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
             if not is_replacement(added):
                 told, edit = added
@@ -413,15 +382,12 @@ def first_of(side, slots):
 
 def described(pair, side, told, where):
     """An edit without anything of torch; `where`: B's first call without partner."""
-    call = told.pop("call")
+    call, other = told.pop("call"), pair.b if side is pair.a else pair.a
     told = dict(told)
-    for key in ("a", "b"):
+    for key in ("a", "b") if told["edit"] not in ("constant", "function", "replaced") else ():
         slot = told.get(key)
-        if told["edit"] not in ("constant", "function", "replaced", "table") and slot is not None:
-            if isinstance(slot, tuple):
-                told[key] = pair.b.named(slot[1]) if side is pair.a else pair.a.named(slot[1])
-            else:
-                told[key] = side.named(slot)
+        if slot is not None:
+            told[key] = other.named(slot[1]) if isinstance(slot, tuple) else side.named(slot)
     parted = {"at_" + key: value for key, value in where.items()}
     return {"stage": "forward", **told, **place(call), **parted}
 

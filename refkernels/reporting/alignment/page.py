@@ -72,10 +72,9 @@ def headline(alignment: Record, lang: str = "en") -> str:
 def _reason(reason: Record, words: Words, lang: str) -> str:
     details = reason["details"]
     if reason["word"] == "beyond" and details["cause"] is not None:
-        candidate = {"cause": details["cause"], "details": details["of_cause"], "model": None}
-        named = {"cause": says(candidate, lang), "confidence": words[details["confidence"]]}
         where = {name: escaped(details[name]) for name in ("where", "op")}
-        return words["reason:beyond_for"].format(**where, **named)
+        cause = _cause({**details, "details": details["of_cause"]}, words, lang)
+        return words["reason:beyond_for"].format(**where, **cause)
     return words[f"reason:{reason['word']}"].format(**_escaped(details))
 
 
@@ -177,13 +176,15 @@ def _judged(judgement: Record, words: Words, lang: str, where: str) -> str:
     if judgement["cause"] is None:
         ratio = _short(judgement["over_bound"])
         return words["unexplained"].format(where=place, output=judgement["output"], ratio=ratio)
-    candidate = {"cause": judgement["cause"], "details": judgement["details"], "model": None}
-    confidence = words[judgement["confidence"]] if judgement["confidence"] else words["assumed"]
-    sentence = words["explained"].format(
-        where=place, cause=says(candidate, lang), confidence=confidence
-    )
+    sentence = words["explained"].format(where=place, **_cause(judgement, words, lang))
     multiplied = judgement["cause"] == "scale_factor" and judgement["stage"] == "backward"
     return sentence + words["multiplied"] if multiplied else sentence
+
+
+def _cause(judgement: Record, words: Words, lang: str) -> dict[str, str]:
+    candidate = {"cause": judgement["cause"], "details": judgement["details"], "model": None}
+    confidence = words[judgement["confidence"] or "assumed"]
+    return {"cause": says(candidate, lang), "confidence": confidence}
 
 
 def _is_one_run(alignment: Record) -> bool:
@@ -209,17 +210,9 @@ def _runs(alignment: Record, words: Words) -> str:
         steps = steps if run["complete"] else words["unfinished"].format(steps=steps)
         captured = ", ".join(map(str, run["captured"][:8])) or "–"
         captured += ", …" if len(run["captured"]) > 8 else ""
-        rows.append(
-            [
-                f"{name}: {escaped(run['name'])}",
-                escaped(f"{run['framework']} {run['version']}"),
-                escaped(run["model"]),
-                escaped(run["optimizer"] or "–"),
-                str(run["ranks"]),
-                steps,
-                captured,
-            ]
-        )
+        named = f"{name}: {escaped(run['name'])}", escaped(f"{run['framework']} {run['version']}")
+        model = escaped(run["model"]), escaped(run["optimizer"] or "–"), str(run["ranks"])
+        rows.append([*named, *model, steps, captured])
     return grid(words["run_columns"], rows, "llll--l")
 
 
@@ -227,12 +220,9 @@ def _suspects(alignment: Record, words: Words, lang: str) -> str:
     listed = alignment["verdict"]["suspects"]
     if len(listed) < 2:
         return ""
-    lines = [
-        f"{number}. {suspect(suspected, words, lang)}"
-        for number, suspected in enumerate(listed[:_LISTED], 1)
-    ]
-    title = words["suspects_alone" if _is_one_run(alignment) else "suspects"]
-    return _section(title, "\n".join(lines))
+    lines = [f"{k}. {suspect(one, words, lang)}" for k, one in enumerate(listed[:_LISTED], 1)]
+    end = "_alone" if _is_one_run(alignment) else ""
+    return _section(words[f"suspects{end}"], "\n".join(lines))
 
 
 def _curve(alignment: Record, words: Words) -> str:
@@ -248,9 +238,8 @@ def _curve(alignment: Record, words: Words) -> str:
     if curve["p_normal"] is not None:
         sentences.append(words["curve_normal"].format(p=_short(curve["p_normal"])))
     if curve["growth"] is not None:
-        sentences.append(
-            words["curve_growth"].format(growth=_short(math.exp(100 * curve["growth"])))
-        )
+        growth = _short(math.exp(100 * curve["growth"]))
+        sentences.append(words["curve_growth"].format(growth=growth))
     change = curve["least_rate_change"]
     power = words["curve_no_power"] if change is None else words["curve_power"]
     sentences.append(power.format(change="" if change is None else f"{100 * change:.2g} %"))
@@ -272,10 +261,8 @@ def _curve(alignment: Record, words: Words) -> str:
 
 
 def _clips(alignment: Record, words: Words) -> str:
-    lines = []
-    for name, clip in zip(_names(alignment), alignment["clips"], strict=True):
-        if clip is not None:
-            lines.append("- " + _clip(name, clip, words) + words["stop"])
+    sides = zip(_names(alignment), alignment["clips"], strict=True)
+    lines = [f"- {_clip(name, clip, words)}{words['stop']}" for name, clip in sides if clip]
     return "\n".join(lines)
 
 
@@ -296,9 +283,8 @@ def _clip(run: str, clip: Record, words: Words, eps: bool = True) -> str:
     added = "both" if len(clip["thresholds"]) > 1 else next(iter(clip["thresholds"]))
     threshold = _roundest(*_middle(*next(iter(clip["thresholds"].values()))))
     added = words[f"added:{added}"] if eps else ""
-    sentence = words["clip:threshold"].format(
-        run=run, scope=scope, threshold=threshold, added=added
-    )
+    told = {"run": run, "scope": scope, "threshold": threshold, "added": added}
+    sentence = words["clip:threshold"].format(**told)
     return sentence + words["clip:or_divided"].format(numbers=numbers) if numbers else sentence
 
 
@@ -309,8 +295,15 @@ def _middle(low: float, high: float) -> tuple[float, float]:
     return max(low, middle * (1 - room)), min(high, middle * (1 + room))
 
 
+def _within(low: float, high: float) -> str:
+    """An interval, with the number of fewest digits in it."""
+    return f"{low:.6g}" if low == high else f"{_roundest(low, high)} ({low:.6g} – {high:.6g})"
+
+
 def _roundest(low: float, high: float) -> str:
     """The number with the fewest digits in an interval."""
+    if low <= 0.0 <= high:
+        return "0"
     middle = (low + high) / 2
     for digits in range(1, 17):
         text = f"{middle:.{digits}g}"
@@ -348,9 +341,7 @@ def layers_table(alignment: Record, words: Words, lang: str) -> str:
         for layer in local["layers"]:
             finding = words["fine"]
             if layer["cause"]:
-                candidate = {"cause": layer["cause"], "details": layer["details"], "model": None}
-                confidence = words[layer["confidence"]] if layer["confidence"] else words["assumed"]
-                finding = f"{says(candidate, lang)} ({confidence})"
+                finding = "{cause} ({confidence})".format(**_cause(layer, words, lang))
             elif layer["wrong"]:
                 finding = words["beyond"].format(count=layer["wrong"])
             finding = f"**{finding}**" if layer["wrong"] else finding
@@ -382,37 +373,28 @@ def _causes(alignment: Record, words: Words, lang: str) -> str:
 
 
 def _notes(alignment: Record, words: Words) -> str:
-    lines = [
-        f"- {difference(differing, words)}"
-        for differing in alignment["differences"]
-        if not differing["decisive"]
-    ]
+    noted = [one for one in alignment["differences"] if not one["decisive"]]
+    lines = [f"- {difference(one, words)}" for one in noted]
     return _section(words["notes_alone" if _is_one_run(alignment) else "notes"], "\n".join(lines))
 
 
 def _null(alignment: Record) -> list[str]:
-    return [
-        f"- {name}: {code(direction)}"
-        for name, directions in zip(_names(alignment), alignment["null_directions"], strict=True)
-        for direction in directions
-    ]
+    sides = zip(_names(alignment), alignment["null_directions"], strict=True)
+    return [f"- {name}: {code(one)}" for name, directions in sides for one in directions]
 
 
 def _unjudged(alignment: Record) -> list[str]:
-    lines = [
-        f"- {name}: {escaped(gap['name'])} ({escaped(gap['type'])}): {escaped(gap['reason'])}"
+    lines = {
+        f"- {name}: {escaped(gap['name'])} ({escaped(gap['type'])}): {escaped(gap['reason'])}": 0
         for name, local in zip(_names(alignment), alignment["local"], strict=True)
         for gap in local["unjudged"]
-    ]
-    return list(dict.fromkeys(lines))
+    }
+    return list(lines)
 
 
 def _missing(alignment: Record) -> list[str]:
-    return [
-        f"- {name}: {escaped(sentence)}"
-        for name, local in zip(_names(alignment), alignment["local"], strict=True)
-        for sentence in local["not_captured"]
-    ]
+    sides = zip(_names(alignment), alignment["local"], strict=True)
+    return [f"- {name}: {escaped(one)}" for name, local in sides for one in local["not_captured"]]
 
 
 def _short(value: Any) -> str:
@@ -422,9 +404,7 @@ def _short(value: Any) -> str:
 
 
 def _escaped(details: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: escaped(value) if isinstance(value, str) else value for name, value in details.items()
-    }
+    return {key: escaped(v) if isinstance(v, str) else v for key, v in details.items()}
 
 
 def metric(scores: Record, lang: str = "en") -> str:
@@ -434,4 +414,24 @@ def metric(scores: Record, lang: str = "en") -> str:
     test = "metric_graded" if scores["graded"] else "metric_paired"
     return words[test if scores["paired"] else "metric"].format(
         **{**scores, "p": _short(scores["p"])}, meaning=meaning
+    )
+
+
+def rates(record: Record, lang: str = "en") -> str:
+    """The schedules of printed learning rates, and the first step at which two runs part."""
+    words, rows = words_of(lang), []
+    for name, run in zip("AB", record["runs"], strict=False):
+        schedule = run.get("schedule", {"decay": "unknown"})
+        names = run.get("convention", "as_asked").split(" and ")
+        said = [words[f"rates:{schedule['decay']}"], *(words[f"rates:{one}"] for one in names)]
+        shown = [f"`{key}` {_within(*ends)}" for key, ends in run.get("intervals", {}).items()]
+        if schedule["decay"] in ("step", "exponential"):
+            shown.append(f"`gamma` {schedule['gamma']:.4g}")
+        rows.append([name, words["and_also"].join(filter(None, said)), "; ".join(shown) or "–"])
+    table = grid(words["rates_columns"], rows, "lll")
+    if "parted" not in record:
+        return table
+    found = record["parted"] or {"shared": record["shared"]}
+    return (
+        words["rates_part" if record["parted"] else "rates_same"].format(**found) + "\n\n" + table
     )
