@@ -142,8 +142,9 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     qa = {"id": "1", "question": "?", "answers": [{"text": "yes", "answer_start": 0}]}
     squad = {"data": [{"paragraphs": [{"context": "yes", "qas": [qa]}]}]}
     (folder / "dev-v1.1.json").write_text(json.dumps(squad), encoding="utf-8")
-    for name in ("a.json", "b.json"):
-        (folder / name).write_text(json.dumps({"1": "yes"}), encoding="utf-8")
+    for name in "ab":
+        (folder / f"{name}.json").write_text(json.dumps({"1": "yes"}), encoding="utf-8")
+        (folder / f"{name}.txt").write_text("1e-3\n")  # learning rates
     printed = "x = tensor([[1., 2., 3.]])\ny = tensor([[0.0900, 0.2447, 0.6652]])\n"
     (folder / "thread.txt").write_text(printed, encoding="utf-8")
     (folder / "made").mkdir()
