@@ -264,6 +264,7 @@ OTHER_WORDS = {  # strings that are an op's name and mean something else
     ("reporting", "sin"),
     ("reporting", "rsqrt"),  # a word in models' names
     ("alignment", "momentum"),  # a hyper-parameter
+    ("alignment", "linear"),  # a schedule
     ("capture", "momentum"),
 }
 
