@@ -45,6 +45,7 @@ ALLOWED = {
         "metrology",
         "diagnosis",
         "registry",
+        "schedule_ref",  # the schedules of printed rates
         "training",
         *OP,
     },
