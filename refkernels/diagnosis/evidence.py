@@ -181,11 +181,11 @@ class Observed:
         return self._once(self.units.gained(saved))
 
     def _once(self, bits: Doubles) -> Doubles:
-        """The bits; of the best unit alone where all elements are one number, such as the 0 from
-        which a maximum starts: in a constant, each says what the first does."""
+        """The bits; of the best unit alone, and at most 8, where all elements are one number, such
+        as the 0 from which a maximum starts: each says what the first does, and much gives a 0."""
         if np.unique(self.got).size > 1 or not bits.size:
             return bits
-        return np.where(np.arange(bits.size) == np.argmax(bits), bits, 0.0)
+        return np.where(np.arange(bits.size) == np.argmax(bits), np.minimum(bits, units.CAP), 0.0)
 
     @property
     def right(self) -> Array:

@@ -100,3 +100,11 @@ def test_zeros_beside_subnormal_inputs_that_do_not_matter_are_not_flushed() -> N
     zeros = {"dx": np.zeros(3, np.float32)}
     found = refkernels.explain("cumsum", {"x": x, "dy": dy}, zeros, direction="backward")
     assert found.cause != "flush_to_zero"
+
+
+def test_zeros_of_subnormal_results_prove_no_narrow_inputs() -> None:
+    """In float16 these inputs are infinite, and their reciprocals 0, as in much else."""
+    x = np.random.default_rng(0).uniform(1e38, 3e38, 64).astype(np.float32)
+    found = refkernels.explain("reciprocal", {"x": x}, {"y": np.zeros_like(x)})
+    assert (found.cause, found.confidence) == ("flush_to_zero", "proven")
+    assert [c.cause for c in found.candidates if c.confidence == "proven"] == ["flush_to_zero"]
