@@ -20,8 +20,7 @@ def told(
     {"several": True}   several usual values are there, so that only the interval is known
     {"fitted": True}    none is there: the interval may be chance, and proves nothing
 
-    The price is the bits of the choice: among the usual values, of digits and an exponent, or of
-    intervals as wide.
+    It costs the choice among usual values, of digits and an exponent, or of intervals as wide.
     """
     known = [value for value in usual if low <= value <= high]
     if known:

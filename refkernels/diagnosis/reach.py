@@ -1,12 +1,13 @@
-"""Which outputs any arithmetic may explain.
+"""Which outputs an arithmetic may explain.
 
-A kernel that computes the right formula errs by what its roundings amount to. On a few rows the
-op's first form, and what is written with identities that lose digits, is read in the coarsest
-arithmetics. An output whose wrong elements err by far more, in the median, answers another
-question: no model of such an arithmetic need be replayed for it.
+On a few rows the op's first form, and what is written with identities that lose digits, is read in
+the coarsest arithmetics. An output whose wrong elements err by far more, in the median, answers
+another question: no model of such an arithmetic need be replayed for it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from refkernels.contexts.record import record
 from refkernels.contexts.working import Working
 from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.screen import WRONG, Screen
+from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.ops.function_formulas import named_forms
 
@@ -24,10 +26,11 @@ _FAR = 8.0  # times the errors of the coarsest arithmetic
 _ROWS, _LARGEST = 1 << 11, 1 << 18  # elements of all inputs: those that are read, at most of all
 
 
-def near(problem: Problem, outputs: Arrays) -> tuple[Arrays, Arrays]:
+def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Arrays, Arrays]:
     """The outputs, without those that err by far more than bfloat16 does, and without those that
     err by far more than functions and divisions that are compiled for speed."""
-    wrong = {name: got for name, got in outputs.items() if np.isfinite(got).all() and np.any(got)}
+    wrong = {name: got for name, got in outputs.items() if not fits[name].ordinary}
+    wrong = {name: got for name, got in wrong.items() if np.isfinite(got).all() and np.any(got)}
     if problem.format != BINARY32 or problem.op.sums or problem.size > _LARGEST or not wrong:
         return outputs, outputs
     screen = Screen(problem, wrong, elements=_ROWS)

@@ -71,9 +71,7 @@ def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
     own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
     first: tuple[Algorithms, ...] = quantised.weights, quantised.activations, sums.find
     known = formulas.find, functions.find, compiled.find, other_functions.of_formula
-    right = {name: got for name, got in outputs.items() if fits[name].ordinary}
-    left = {name: got for name, got in outputs.items() if name not in right}
-    coarse, fast = ({**right, **near} for near in reach.near(problem, left))
+    coarse, fast = reach.near(problem, outputs, fits)
     asked: dict[Algorithms, Arrays] = {accumulators.find: coarse, compiled.find: fast}
     asked[flushing.of_formula] = fast
     for source in (*first, accumulators.find, *own, *known, flushing.of_formula, recovered.find):

@@ -1,10 +1,9 @@
 """Numbers that are solved for: another value of a constant, a floor, a ceiling, a filter's cut.
 
-A *knob* is a family of edits, one for each value. From some starts Newton's method goes to the
-value that most elements ask for (the median over the elements), and halved steps to the one that
-comes nearest. What fits is an *interval*, from there outwards to where the answer would cost some
-bits more. It costs as many bits as values of that precision can be told apart. Proof speaks of the
-interval: a usual number is named where exactly one lies in it.
+A *knob* is a family of edits, one for each value. Newton's method goes from some starts to what
+most elements ask for, and halved steps to what comes nearest. What fits is an *interval*, outwards
+to where the answer would cost some bits more; it costs as many bits as values of that precision can
+be told apart. Proof speaks of it: a usual number is named where exactly one lies in it.
 """
 
 from __future__ import annotations

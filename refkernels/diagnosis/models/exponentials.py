@@ -1,11 +1,9 @@
 """Exponentials of kernel libraries.
 
-coarse    e^x = 2^n p(x - 0.693147 n), p of degree 5, in binary32 with FMA: nnacl's, which is
-          MindSpore's on a CPU (mindspore-ai/mindspore, nnacl/fp32/exp_fp32.h). Its constant is
-          ln 2 to six digits, and p leaves 2e-6: it errs by up to 4e-6, relative to e^x
-clamped   e^max(x, -m), m = 88.723 in binary32 and 709.784 in binary64: never less than 1 / the
-          largest number, where e^x underflows to 0: Eigen's, which is Paddle's on a CPU
-          (libeigen, Eigen/src/Core/arch/Default/GenericPacketMathFunctions.h)
+coarse    e^x = 2^n p(x - 0.693147 n), p of degree 5, in binary32 with FMA: nnacl's, MindSpore's on
+          a CPU (mindspore-ai/mindspore, nnacl/fp32/exp_fp32.h), which errs by up to 4e-6 e^x
+clamped   e^max(x, -m), m = 88.723 in binary32 and 709.784 in binary64, never 0: Eigen's, Paddle's
+          on a CPU (libeigen, Eigen/src/Core/arch/Default/GenericPacketMathFunctions.h)
 """
 
 from __future__ import annotations
