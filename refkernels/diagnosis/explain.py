@@ -14,7 +14,15 @@ from refkernels import question
 from refkernels.arithmetic import formats, mode
 from refkernels.arithmetic.blas import on_one_thread
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources, two_causes
+from refkernels.diagnosis import (
+    comparison,
+    excerpt,
+    multiples,
+    patterns,
+    scoring,
+    sources,
+    two_causes,
+)
 from refkernels.diagnosis.edits import search as edits
 from refkernels.diagnosis.edits import views
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
@@ -161,15 +169,16 @@ def _candidates(
 
 
 def _unexplained(outputs: Arrays, fits: dict[str, Fit], candidates: list[Candidate]) -> Arrays:
-    """The wrong outputs of which no candidate is sure, but for where it is wrong; unless the range
-    of a format explains them, or all of them is explained by what nothing here can weigh: beside
-    that rival, no edit could be sure."""
+    """The wrong outputs of which no candidate is sure, but for where it is wrong, or for a factor
+    that has no reason; unless the range of a format explains them, or all of them is explained by
+    what nothing here can weigh: beside that rival, no edit could be sure."""
     sure = {
         candidate.output
         for candidate in candidates
         if (candidate.cause in patterns.OF_RANGE and not candidate.ruled_out)
         or (candidate.prediction is None and candidate.confidence and candidate.cause == VALUE)
         or (candidate.confidence in SURE and candidate.cause not in patterns.PLACES)
+        if not ("fitted" in candidate.details and candidate.cause == multiples.FACTOR)
     }
     return {n: got for n, got in outputs.items() if n not in sure and not fits[n].ordinary}
 

@@ -41,7 +41,7 @@ _DENSITY, _SQUARE = math.log2(2.0 * math.pi) / 2.0, math.log2(math.e) / 2.0  # o
 _ROUNDED = 2.0  # roundings of a statistic, from the number that it was made of
 _LEAST, _ERROR = 0.3, 4.0  # ulps by which the elements of a row err, at least and at most
 _NEAR = 2.0  # spacings between a number that was kept in 16 bits and the right one
-_CAP = 12.0  # bits of a row
+CAP = 12.0  # bits of a row
 _REDUCTIONS = ("mean", "sum", "norm", "max", "item", "pivot")
 
 
@@ -93,7 +93,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
 def _solved(screen: Screen, name: str) -> SolvedStatistics | None:
     """The statistics of the rows by least squares; None where the elements that read them are not
     what rounding leaves of them."""
-    nodes, owner = _shared(screen, name)
+    nodes, owner = shared(screen, name)
     if not nodes or np.bincount(owner).max() <= len(nodes):
         return None
     seen, rows = screen.observed[name], int(owner.max()) + 1
@@ -160,7 +160,7 @@ def _given(nodes: list[Node], values: Any) -> Edits:
     return {node: Replacement((), lambda xp, v=v: xp.array(v)) for node, v in shaped.items()}
 
 
-def _shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
+def shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
     """The numbers of a row that its elements read, and the row of each element: the bits of its
     number are found where they are NaN."""
     program, chosen = screen.program, list[Node]()
@@ -221,11 +221,14 @@ def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
                 found[format][j] = max(found[format].get(j, on), on, key=lambda on: np.sum(on.bits))
         snapped = formats.round_to(values[j], working)
         values[j] = np.where(_WIDE * spreads[j] < ulp(snapped, working) / 4.0, snapped, values[j])
-    bits = {
-        format: np.sum([on.bits for on in parts.values()], 0) for format, parts in found.items()
+    kept = {  # some of the statistics
+        format: [on for on in parts.values() if np.sum(on.bits) > 0]
+        for format, parts in found.items()
     }
+    bits = {format: np.sum([on.bits for on in parts], 0) for format, parts in kept.items()}
+    tried <<= len(nodes)
     format = max(bits, key=lambda format: float(np.sum(bits[format])))
-    cut = all(on.truncated for on in found[format].values() if np.any(on.bits))
+    cut = all(on.truncated for on in kept[format])
     cause = "truncated_statistics" if cut else "low_precision_statistics"
     details = {"format": format.name}
     if format.p == working.p:
@@ -308,4 +311,4 @@ def _on_grid(
     shown = clear & (np.abs(right - beside) > _WIDE * spread) & once
     below = (np.abs(number) <= np.abs(right) + _WIDE * spread).all()
     truncated = bool(below and (apart > 0.55 * spacing).any())
-    return OnGrid(np.where(shown, np.clip(bits, -_CAP, _CAP), 0.0), truncated)
+    return OnGrid(np.where(shown, np.clip(bits, -CAP, CAP), 0.0), truncated)

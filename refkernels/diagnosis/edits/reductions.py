@@ -243,10 +243,10 @@ def _padded(xp: Any, a: Any, lane: Any, node: Node, n: int, padded: int, divisor
 
 def _of_zeros(node: Node, axis: int) -> Node | None:
     """The node where the inputs along the axis are 0, and what has one number for all of it is as
-    it was; None where it moves elements or sums."""
+    it was; None where it sums, or moves what was computed."""
     if not node.shape or node.shape[axis] == 1:
         return node
-    if node.op == "input":
+    if node.op == "input" or (node.op == "move" and through(node).op == "input"):
         zero = Node("number", (), Fraction(0), ())
         return Node("broadcast", (zero,), None, node.shape)
     if node.op not in _ELEMENTWISE:

@@ -148,15 +148,18 @@ class Screen:
     @cached_property
     def edits(self) -> list[Edit]:
         """All, but for formats that are no narrower than what the kernel computes in, and the
-        rounding of a result."""
-        digits = formats.working_format(self.problem.format).p
+        rounding of a result that nothing else reads."""
         edits = [*edits_of(self.program), *recognised.others(self.program, self.value_of)]
-        narrow = [e for e in edits if formats.get(e.details.get("format", "bfloat16")).p < digits]
-        results = [through(node) for node in self.program.graph.outputs if node]
-        for node in results:
-            results += map(through, node.operands if node.op == "either" else ())
-        own = self.problem.format.name
-        return [e for e in narrow if e.details.get("format") != own or e.place not in results]
+        read = {through(a) for n in self.program.nodes if through(n) is n for a in n.operands}
+        results = {through(node) for node in self.program.graph.outputs if node} - read
+        results |= {through(a) for node in results if node.op == "either" for a in node.operands}
+        own, working = self.problem.format, formats.working_format(self.problem.format)
+
+        def narrows(edit: Edit) -> bool:
+            wide = own if edit.place in results else working
+            return "format" not in edit.details or formats.get(edit.details["format"]).p < wide.p
+
+        return [edit for edit in edits if narrows(edit)]
 
     @cached_property
     def affordable(self) -> int:
