@@ -14,20 +14,13 @@ from refkernels import question
 from refkernels.arithmetic import formats, mode
 from refkernels.arithmetic.blas import on_one_thread
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.diagnosis import (
-    comparison,
-    excerpt,
-    multiples,
-    patterns,
-    scoring,
-    sources,
-    two_causes,
-)
+from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources, two_causes
 from refkernels.diagnosis.edits import search as edits
 from refkernels.diagnosis.edits import views
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate
+from refkernels.diagnosis.multiples import FACTOR
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.diagnosis.variants import axes
@@ -178,7 +171,7 @@ def _unexplained(outputs: Arrays, fits: dict[str, Fit], candidates: list[Candida
         if (candidate.cause in patterns.OF_RANGE and not candidate.ruled_out)
         or (candidate.prediction is None and candidate.confidence and candidate.cause == VALUE)
         or (candidate.confidence in SURE and candidate.cause not in patterns.PLACES)
-        if not ("fitted" in candidate.details and candidate.cause == multiples.FACTOR)
+        if not ("fitted" in candidate.details and candidate.cause == FACTOR)
     }
     return {n: got for n, got in outputs.items() if n not in sure and not fits[n].ordinary}
 

@@ -64,8 +64,6 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     narrow = _in_narrow_arithmetic(problem, outputs, fits)
     if narrow:
         family += _narrow(problem, narrow, fits, harmless)
-        family += [evidence.Tried(claim, 0.0, True) for claim in _narrow_by_errors(problem, narrow)]
-    family += _narrow_functions(problem, outputs, fits, harmless)
     forms_by_errors = list(_forms_by_errors(problem, outputs, fits))
     family += [evidence.Tried(claim, 0.0, True) for claim in forms_by_errors]
     explained = {claim.output for claim in forms_by_errors}
@@ -260,51 +258,6 @@ def _narrow(
             model = _name(name, settings) + note
             cause, details = "narrow_intermediates", {"format": problem.format.name}
             yield from _tried(wrong, fits, answer, cause, model, harmless, details)
-
-
-def _narrow_by_errors(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
-    """The first form in 16-bit arithmetic, where the errors are within its bound and as large as
-    its model's. In other steps or another order of summation it has other bits. An overflow has
-    causes of its own."""
-    formulas, format = problem.formulas, problem.format
-    assert formulas is not None
-    form = next(iter(problem.every_form.values()))
-    question = problem.direction, form, problem.inputs, problem.params, format
-    models = problem.computed(form, "composed")
-    limits = formulas.bounded(*question, working=format)
-    for name, got in wrong.items():
-        exact, model = np.asarray(problem.truth.reference[name]), models[name]
-        with np.errstate(all="ignore"):
-            error = np.abs(to_float64(got) - exact)
-            inside = (error <= limits[name]) & np.isfinite(limits[name]) | ~np.isfinite(exact)
-        if got.dtype != model.dtype or not inside.all():
-            continue
-        over_plain = sized(problem, name, got, model).over_plain
-        if 1.0 / LIKE <= over_plain <= LIKE:
-            prediction, details = _errors(got, model, over_plain), {"format": format.name}
-            yield Claim("narrow_intermediates", name, prediction, details)
-
-
-def _narrow_functions(
-    problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], harmless: list[dict[str, Array]]
-) -> Iterator[evidence.Tried]:
-    """The forms in binary64 with functions in binary32, for outputs that are wrong: by their bits,
-    or by errors that are the kernel's own, to a quarter of their size."""
-    wrong = {
-        name: got
-        for name, got in outputs.items()
-        if not fits[name].fine and name in problem.truth.bound
-    }
-    if problem.format != BINARY64 or not wrong or problem.size > _LARGEST:
-        return
-    cause = "float32_functions"
-    for form, formula in problem.every_form.items():
-        answer = problem.computed(formula, "narrow functions")
-        if all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items()):
-            continue  # there are no functions
-        for trial in _tried(wrong, fits, answer, cause, form, harmless):
-            name = trial.claim.output
-            yield evidence.by_bits_or_errors(problem, trial, fits[name], wrong[name])
 
 
 def _tried(

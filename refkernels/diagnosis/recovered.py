@@ -87,7 +87,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
                 one_pass = Screen(problem, {name: got}, written=identities.one_pass)
                 shown = max(shown, _shown(one_pass, name, texts[0]), key=lambda s: np.sum(s.bits))
             if np.sum(shown.bits) > np.log2(max(shown.tried, 1)):  # more than the choice earns
-                yield _claim(problem, name, got, plain, shown)
+                yield claim(problem, name, got, plain, shown)
 
 
 def _solved(screen: Screen, name: str) -> SolvedStatistics | None:
@@ -105,7 +105,7 @@ def _solved(screen: Screen, name: str) -> SolvedStatistics | None:
     free = np.bincount(owner, usable, rows) - len(nodes)  # degrees of freedom
 
     def error(values: Doubles) -> Doubles:
-        predicted = screen.predicted(_given(nodes, values))
+        predicted = screen.predicted(given(nodes, values))
         assert predicted is not None
         return np.where(usable, (seen.got - predicted[name]) / unit, 0.0)
 
@@ -155,7 +155,7 @@ def _independent(slopes: Doubles, owner: Any) -> list[int]:
     return kept
 
 
-def _given(nodes: list[Node], values: Any) -> Edits:
+def given(nodes: list[Node], values: Any) -> Edits:
     shaped = {n: np.reshape(v, n.shape) for n, v in zip(nodes, values, strict=True)}
     return {node: Replacement((), lambda xp, v=v: xp.array(v)) for node, v in shaped.items()}
 
@@ -179,7 +179,7 @@ def shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
             continue
         numbers, value = np.arange(size[node]), screen.value_of(node).reshape(-1)
         bits = [numbers >> k & 1 > 0 for k in range(max((size[node] - 1).bit_length(), 1))]
-        marked = (_given([node], [np.where(m, np.nan, value)]) for b in bits for m in (b, ~b))
+        marked = (given([node], [np.where(m, np.nan, value)]) for b in bits for m in (b, ~b))
         found = [np.isnan(p[name]) if p else [True] for p in map(screen.predicted, marked)]
         one = all(
             np.array_equal(a, np.logical_not(b))
@@ -236,7 +236,7 @@ def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
     return Recovered(cause, details, bits[format], owner, tried)
 
 
-def _claim(problem: Problem, name: str, got: Array, screen: Screen, shown: Recovered) -> Claim:
+def claim(problem: Problem, name: str, got: Array, screen: Screen, shown: Recovered) -> Claim:
     """The claim about the elements of the rows that show it."""
     earns: Any = np.zeros(got.size)
     earns[screen.places(name)] = (shown.bits / np.bincount(shown.owner))[shown.owner]
@@ -268,7 +268,7 @@ def _part(
     if part is nodes[j]:
         return (None, None) if rounded else (values[j], np.ones(values[j].size))
     others = [k for k in range(len(nodes)) if k != j]
-    changes = dict(_given([nodes[k] for k in others], values[others]))
+    changes = dict(given([nodes[k] for k in others], values[others]))
     products = [
         node
         for node in (n for n, _ in _made_of(nodes[j]))
@@ -280,7 +280,7 @@ def _part(
         changes |= {n: by(n)(lambda xp, v: xp.narrow(v, "float32")) for n in products}
 
     def at(number: Any) -> Any:
-        return screen.value_of(nodes[j], {**changes, **_given([part], [number])}).reshape(-1)
+        return screen.value_of(nodes[j], {**changes, **given([part], [number])}).reshape(-1)
 
     number = np.asarray(screen.value_of(part), float).reshape(-1)
     with np.errstate(all="ignore"):

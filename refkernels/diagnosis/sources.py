@@ -13,6 +13,7 @@ from refkernels.diagnosis import (
     formulas,
     functions,
     models,
+    narrow_sums,
     patterns,
     reach,
     recovered,
@@ -20,7 +21,7 @@ from refkernels.diagnosis import (
 )
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions
-from refkernels.diagnosis.models import compiled, flushing, other_functions
+from refkernels.diagnosis.models import compiled, other_functions
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import (
     affine,
@@ -73,6 +74,6 @@ def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
     known = formulas.find, functions.find, compiled.find, other_functions.of_formula
     coarse, fast = reach.near(problem, outputs, fits)
     asked: dict[Algorithms, Arrays] = {accumulators.find: coarse, compiled.find: fast}
-    asked[flushing.of_formula] = fast
-    for source in (*first, accumulators.find, *own, *known, flushing.of_formula, recovered.find):
+    of_sums = recovered.find, narrow_sums.find
+    for source in (*first, accumulators.find, *own, *known, *of_sums):
         yield from source(problem, asked.get(source, outputs), fits)

@@ -12,7 +12,7 @@ from refkernels.contexts import least as lowest
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.common_errors import CommonErrors, says_little
-from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
+from refkernels.contexts.composed import Composed, OtherFunction
 from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
@@ -58,9 +58,7 @@ def working(arithmetic: Any, format: Format, scalars: Any, **options: Any) -> Re
 ARITHMETICS: dict[str, Any] = {
     "narrow": Working,
     "composed": Composed,
-    "narrow functions": NarrowFunctions,
     "other function": OtherFunction,
-    "flushed": Flushed,
     "tensor cores": TensorCores,
     "signed zeros": SignedZeros,
 }

@@ -276,10 +276,9 @@ class Formulas:
         """The answer of a kernel that computes a formula in the format, 16 bits in binary32;
         `options` are those of `contexts.Working`, and of the arithmetic: "narrow", every
         intermediate result rounded to a format of 16 bits; "composed", the same, but each op
-        computes in binary32; "narrow functions", functions in binary32; "other function", the
-        option `function` in the place of the function called `instead`; "flushed", subnormal
-        numbers as zeros; "tensor cores", matrix products as matrix instructions add them; "signed
-        zeros", in binary64 with `made` for zeros that have no sign. Or the arithmetic is a
+        computes in binary32; "other function", the option `function` in the place of the
+        function called `instead`; "tensor cores", matrix products as matrix instructions add them;
+        "signed zeros", in binary64 with `made` for zeros that have no sign. Or the arithmetic is a
         `Working` context, whatever the format."""
         question, target = self.question(direction, inputs, params), formats.get(format)
         reading = _evaluation().working(arithmetic, target, self.scalars, **options)

@@ -4,7 +4,8 @@ approximate reciprocal, flushed subnormal numbers (`contexts.fast_functions`).
 The op's forms, also written with identities that round worse (`edits.identities`), are read in
 binary32 in each such arithmetic and in the plain one, with FMA and without. The reading with all
 bits is the kernel; else the nearest of those whose errors are the kernel's, to a quarter of their
-size. Where a plain reading has these errors too, the identity is the cause.
+size. Where a plain reading has these errors too, the identity is the cause. In binary64 only the
+flush and functions in binary32 are read.
 """
 
 from __future__ import annotations
@@ -16,47 +17,52 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refkernels.arithmetic.formats import BINARY32
+from refkernels.arithmetic.formats import BINARY32, BINARY64
+from refkernels.contexts.composed import Flushed, NarrowFunctions
 from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.graph import Edits, Graph
 from refkernels.contexts.record import record
 from refkernels.contexts.working import Working, data
-from refkernels.diagnosis import evidence, formulas
+from refkernels.diagnosis import evidence, formulas, places
 from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, sized
 from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
-from refkernels.diagnosis.wrong import wrong_elements
+from refkernels.diagnosis.wrong import flush_shown, wrong_elements
 from refkernels.ops import edits as editing
 from refkernels.ops.function_formulas import named_forms
 
 _LARGEST, _ROWS = 1 << 18, 1 << 11  # elements of all inputs, and of those that choose the readings
 _KEPT = 3  # readings of an output, of each kind
-_FORM, _IDENTITY, _FAST = range(3)  # an op's form explains what it can, in plain arithmetic
+_FORM, _IDENTITY, _FLUSHED, _FAST = range(4)  # the first that explains it
+_CAUSES = ("", "unstable_identity", "flush_to_zero", "special_function_unit")
 
 
 class _Reading(NamedTuple):
     """How it is compiled ("" for plain arithmetic), what loses digits as it is written, the
-    formula, and its context."""
+    formula, its context, and the cause of a fault that only rounds worse."""
 
     how: str
     text: str
     formula: Any
     xp: Working
+    fault: str = ""
 
     @property
     def kind(self) -> int:
         if self.how and "-ftz=true" not in self.how:
             return _FAST
-        return _IDENTITY if self.text else _FORM
+        if self.text:
+            return _IDENTITY
+        return _FLUSHED if self.how else _FORM
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For each output that is not ordinary, the reading that is the kernel."""
     wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary and np.any(got)}
-    if problem.format != BINARY32 or not wrong or problem.size > _LARGEST:
+    if problem.format not in (BINARY32, BINARY64) or not wrong or problem.size > _LARGEST:
         return
     readings, tried = _nearest(problem, wrong)
     for output, got in wrong.items():
@@ -76,7 +82,7 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
         distances[bits] = screen.distances({n: array.astype(float) for n, array in answer.items()})
     kinds = {bits: min(reading.kind for reading in same) for bits, same in alike.items()}
     kept: dict[bytes, None] = {}
-    for output, kind in itertools.product(screen.names, (_FORM, _IDENTITY, _FAST)):
+    for output, kind in itertools.product(screen.names, range(_FAST + 1)):
         of_kind = (bits for bits in alike if kinds[bits] == kind)
         kept |= dict.fromkeys(sorted(of_kind, key=lambda bits: distances[bits][output])[:_KEPT])
     found: dict[bytes, tuple[_Reading, Arrays]] = {}
@@ -103,21 +109,26 @@ def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Grap
     written with identities."""
     op, direction, format = problem.op, problem.direction, problem.format
     forms = [*problem.definition.way(direction).forms.values()]
-    forms += [formula for fault, formula in formulas.faults(problem) if fault.unstable]
     if op.real_function is not None:
         forms += named_forms(op.real_function).way(direction).forms.values()
         forms += [form.formula for form in op.real_function.forms if direction == "forward"]
-    written: list[tuple[str, Any, Graph, Edits]] = []
-    for form in forms:
+    faults = [(fault.cause, form) for fault, form in formulas.faults(problem) if fault.unstable]
+    written: list[tuple[tuple[str, Any, str], Graph, Edits]] = []
+    for fault, form in (*(("", form) for form in forms), *faults):
         with suppress(ValueError, TypeError, IndexError):  # some need all rows
             graph = record(form, screen.arguments(screen.arrays))
-            written.append(("", form, graph, {}))
+            written.append((("", form, fault), graph, {}))
             for text, rule in identities.written(graph):
-                written.append((text, editing.edited(form, rule), graph, rule(graph)))
-    for (text, form, graph, changes), fma in itertools.product(written, (False, True)):
-        yield _Reading("", text, form, Working(BINARY32, format, fma=fma)), graph, changes
-        for name, how in COMPILED.items():
-            yield _Reading(name, text, form, FastFunctions(format, how, fma=fma)), graph, changes
+                written.append(((text, editing.edited(form, rule), fault), graph, rule(graph)))
+    for ((text, form, fault), graph, changes), fma in itertools.product(written, (False, True)):
+        contexts: dict[str, Working] = {"": Working(format, fma=fma)}
+        if format == BINARY64:
+            contexts["-ftz=true"] = Flushed(format, fma=fma)
+            contexts["functions in float32"] = NarrowFunctions(format, fma=fma)
+        else:
+            contexts |= {n: FastFunctions(format, how, fma=fma) for n, how in COMPILED.items()}
+        for name, xp in contexts.items():
+            yield _Reading(name, text, form, xp, fault), graph, changes
 
 
 def _of_rows(graph: Graph, changes: Edits, xp: Working, screen: Screen) -> Arrays:
@@ -149,8 +160,8 @@ def _best(
     rounded = np.any(wrong & np.isfinite(got) & (got != 0))  # the rest shows where it overflows
     if best.kind == _FORM or (best.kind == _IDENTITY and not rounded):
         return
-    fast = best.kind == _FAST
-    plain = [answer[output] for reading, answer in readings if reading.kind != _FAST]
+    fast = best.kind in (_FLUSHED, _FAST) and not best.fault
+    plain = [answer[output] for reading, answer in readings if reading.kind < _FLUSHED]
     nearest = min(plain, key=lambda other: evidence.apart(bits, other))
     prediction = Prediction(bits=bits, against=nearest if fast else None)
     if not with_all:
@@ -166,8 +177,16 @@ def _best(
             return
         outcome = Outcome(True, equal, got.size, truth.over_bound)
         prediction = Prediction(wrong=wrong, outcome=outcome)
+        special = wrong & ~np.isfinite(got)
+        if best.kind == _FLUSHED and special.any():
+            earned = places.by_unit(problem, output, special)
+            earns = places.shared(problem, output, wrong, earned)
+            shown = flush_shown(problem, output, got, wrong)
+            prediction = Prediction(wrong=wrong, outcome=outcome, earns=earns, counted=shown)
     model = ", ".join(filter(None, (best.text, best.how)))
     details = {"formula": best.text} if best.text else {}
-    cause = "special_function_unit" if fast else "unstable_identity"
+    cause = (best.kind == _FLUSHED and best.fault) or _CAUSES[best.kind]
+    if fast and best.how == "functions in float32":
+        cause = "float32_functions"
     cause, details = named(cause, details, {"op": problem.op.name})
     yield Claim(cause, output, prediction, details, model, tried)
