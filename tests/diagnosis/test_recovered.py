@@ -24,23 +24,25 @@ NORMS = {
 
 
 def statistics(x: Any, axes: tuple[int, ...], how: str) -> tuple[Any, Any]:
-    """Mean and variance in float32: by two passes, by one, or by one with an FMA."""
-    mean = x.mean(axes, keepdims=True, dtype=F)
-    if how == "two passes":
-        return mean, np.square(x - mean).mean(axes, keepdims=True, dtype=F)
+    """Mean and variance in float32: by two passes, also of rows that are padded to a power of two,
+    by one, or by one with an FMA."""
+    mean, n = x.mean(axes, keepdims=True, dtype=F), np.prod([x.shape[axis] for axis in axes])
+    if how in ("two passes", "padded"):
+        lanes = (1 << int(n - 1).bit_length()) - n if how == "padded" else 0
+        return mean, np.square(x - mean).mean(axes, keepdims=True, dtype=F) + mean**2 * F(lanes / n)
     squares = np.square(x).mean(axes, keepdims=True, dtype=F)
     if how == "one pass":
         return mean, squares - mean * mean
     return mean, (squares.astype(float) - mean.astype(float) ** 2).astype(F)
 
 
-def kernel(op: str, x: Any, how: str, kept: Any = F, dy: Any = None) -> Any:
-    """The norm of x, or its gradient, in x's format; mean and rstd are kept in another."""
+def kernel(op: str, x: Any, how: str, kept: Any = (F, F), dy: Any = None) -> Any:
+    """The norm of x, or its gradient, in x's format; mean and rstd are kept in others."""
     shape, axes, _ = NORMS[op]
     kind, grouped = x.dtype, (3, 4, 2, 60) if op == "group_norm" else shape
     mean, variance = statistics(x.astype(F).reshape(grouped), axes, how)
     rstd = F(1) / np.sqrt(variance + F(1e-5))
-    mean, rstd = mean.astype(kept).astype(F), rstd.astype(kept).astype(F)
+    mean, rstd = mean.astype(kept[0]).astype(F), rstd.astype(kept[1]).astype(F)
     y = (x.astype(F).reshape(grouped) - mean) * rstd
     if dy is not None:
         g = dy.astype(F).reshape(grouped)
@@ -71,10 +73,27 @@ def test_a_variance_by_one_pass_is_proven_in_any_order_of_sums(op: str) -> None:
     assert (found.cause, found.confidence) == ("naive_variance", "proven")
 
 
-@pytest.mark.parametrize(("op", "kind"), zip(NORMS, ["float16", "bfloat16"] * 2, strict=True))
+@pytest.mark.parametrize("op", NORMS)
+def test_padding_that_a_variance_counts_is_proven(op: str) -> None:
+    x = drawn(op, "bfloat16", 1.0)
+    found = refkernels.explain(*asked(op, x, kernel(op, x, "padded")))
+    assert (found.cause, found.confidence) == ("padded_variance", "proven")
+
+
+@pytest.mark.parametrize("op", NORMS)
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_a_rstd_alone_that_is_kept_in_16_bits_is_named(op: str, kind: str) -> None:
+    x = drawn(op, kind, 1.0)
+    found = refkernels.explain(*asked(op, x, kernel(op, x, "two passes", (F, KINDS[kind]))))
+    assert found.cause in ("low_precision_statistics", "intermediate_rounded")
+    assert found.confidence in ("proven", "matched")
+    assert found.candidates[0].details["format"] == kind
+
+
+@pytest.mark.parametrize(("op", "kind"), [*zip(NORMS, ["float16", "bfloat16"] * 2, strict=True)])
 def test_statistics_that_are_kept_in_16_bits_are_proven(op: str, kind: str) -> None:
     x = drawn(op, kind, 1.0)
-    found = refkernels.explain(*asked(op, x, kernel(op, x, "two passes", KINDS[kind])))
+    found = refkernels.explain(*asked(op, x, kernel(op, x, "two passes", (KINDS[kind],) * 2)))
     assert (found.cause, found.confidence) == ("low_precision_statistics", "proven")
     named = [c for c in found.candidates if c.confidence == "proven"]
     assert {c.details.get("format", kind) for c in named} == {kind}
