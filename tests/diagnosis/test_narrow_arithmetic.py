@@ -62,6 +62,15 @@ def test_an_op_composed_of_ops_that_store_their_results_is_proven(dtype: str) ->
     assert (found.cause, found.confidence) == ("narrow_intermediates", "proven")
 
 
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_a_kernel_that_computes_in_float32_is_not_blamed(dtype: str) -> None:
+    x = drawn((60, 33), dtype)
+    wide = x.astype(np.float32)
+    y = wide / np.sqrt((wide * wide).mean(-1, keepdims=True) + np.float32(1e-5))
+    found = explained("rms_norm", {"x": x}, y.astype(FORMATS[dtype]), eps=1e-5)
+    assert found.cause != "narrow_intermediates"
+
+
 def attended(kind: Any, seed: int = 1) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(seed)
     x, dy = ((rng.standard_normal((12, 64)) * scale).astype(kind) for scale in (3.0, 1.0))
