@@ -103,9 +103,8 @@ def _params(op: Op, params: Any) -> dict[str, Any]:
         advice = instead(unknown[0], op.params or ("none",), "it has")
         raise ValueError(f"{op.name} has no parameter {quoted(unknown[0])}: {advice}.")
     for name, value in settings.items():
-        if any(
-            isinstance(op.params[name], kind) and isinstance(value, kind) for kind in (str, bool)
-        ):
+        # An op tells which texts it knows, to whoever gives a truth value: causal=True.
+        if isinstance(value, bool | str) and isinstance(op.params[name], bool | str):
             continue
         values = value if isinstance(value, list | tuple) else (value,)
         if not all(number is None or is_number(number) for number in values):

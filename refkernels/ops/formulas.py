@@ -378,12 +378,12 @@ def _array(argument: Argument, value: Any) -> Any:
 
 def _param(name: str, value: Any, default: Any) -> Any:
     """A param, checked by its default: a number, a truth value or a string. The op's `prepare`
-    checks all other params."""
+    checks which strings, and all other params."""
     if isinstance(default, float):
         return as_eps(value) if name == "eps" else as_real(value, name)
     if isinstance(default, TextOrNumbers):
         return value
-    for kind, wording in ((bool, "True or False"), (str, "a string")):
-        if isinstance(default, kind) and not issubclass(type(value), kind):
+    for kind, taken, wording in ((bool, bool, "True or False"), (str, str | bool, "a string")):
+        if isinstance(default, kind) and not issubclass(type(value), taken):
             raise TypeError(f"{name} is {shown(value)}, but it must be {wording}.")
     return value

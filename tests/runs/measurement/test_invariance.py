@@ -109,16 +109,19 @@ def properties_of(
     return {record["property"]: record for record in records}
 
 
-@pytest.mark.parametrize(("cores", "expected"), [(2, []), (3, ["1", "2"])])
+@pytest.mark.parametrize(
+    ("cores", "device", "expected"),
+    [(2, "cpu", []), (3, "cpu", ["1", "2"]), (3, "cuda:0", ["2"])],
+)
 def test_interpreters_start_ahead_where_processors_are_idle(
-    monkeypatch: pytest.MonkeyPatch, cores: int, expected: list[str]
+    monkeypatch: pytest.MonkeyPatch, cores: int, device: str, expected: list[str]
 ) -> None:
     started: list[str] = []
     start = lambda session: started.append(session.settings["OMP_NUM_THREADS"])  # noqa: E731
     monkeypatch.setattr(Session, "start", start)
     monkeypatch.setattr(invariance, "usable_cores", lambda: cores)
     threaded = ThreadedTargets(1.0)
-    threaded.begin([Target(Session("numpy"), "numpy", "2", "cpu", {}, "none")])
+    threaded.begin([Target(Session("numpy"), "numpy", "2", device, {}, "none")])
     threaded.close()
     assert sorted(started) == expected
 
