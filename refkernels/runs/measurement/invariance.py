@@ -85,9 +85,8 @@ class ThreadedTargets:
                 self.pair(target)
 
     def pair(self, target: Target) -> tuple[Target, Target]:
-        """The target with 1 and with 2 threads; on a GPU, where these start no other kernel, itself
-        and with 2. Raises NoAnswer if the target itself failed to start: another interpreter would
-        only be waited for as long."""
+        """The target with 1 and with 2 threads; on a GPU, itself and with 2. Raises NoAnswer if the
+        target itself failed to start: another interpreter would only be waited for as long."""
         if target.session.status != "ok":
             raise NoAnswer(target.session.status, target.session.reason, False)
         first = self._target(target, 1) if target.device == "cpu" else target

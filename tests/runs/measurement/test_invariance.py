@@ -109,12 +109,9 @@ def properties_of(
     return {record["property"]: record for record in records}
 
 
-@pytest.mark.parametrize(
-    ("cores", "device", "expected"),
-    [(2, "cpu", []), (3, "cpu", ["1", "2"]), (3, "cuda:0", ["2"])],
-)
+@pytest.mark.parametrize(("cores", "device"), [(2, "cpu"), (3, "cpu"), (3, "cuda:0")])
 def test_interpreters_start_ahead_where_processors_are_idle(
-    monkeypatch: pytest.MonkeyPatch, cores: int, device: str, expected: list[str]
+    monkeypatch: pytest.MonkeyPatch, cores: int, device: str
 ) -> None:
     started: list[str] = []
     start = lambda session: started.append(session.settings["OMP_NUM_THREADS"])  # noqa: E731
@@ -123,7 +120,7 @@ def test_interpreters_start_ahead_where_processors_are_idle(
     threaded = ThreadedTargets(1.0)
     threaded.begin([Target(Session("numpy"), "numpy", "2", device, {}, "none")])
     threaded.close()
-    assert sorted(started) == expected
+    assert sorted(started) == ([] if cores == 2 else ["1", "2"] if device == "cpu" else ["2"])
 
 
 @pytest.mark.parametrize(
