@@ -4,8 +4,7 @@ approximate reciprocal, flushed subnormal numbers (`contexts.fast_functions`).
 The op's forms, also written with identities that round worse (`edits.identities`), are read in
 binary32 in each such arithmetic and in the plain one, with FMA and without. The reading with all
 bits is the kernel; else the nearest of those whose errors are the kernel's, to a quarter of their
-size. Where a plain reading has these errors too, the identity is the cause. In binary64 only the
-flush and functions in binary32 are read.
+size. Where a plain reading has them too, the identity is the cause. Binary64: a flush, functions.
 """
 
 from __future__ import annotations
