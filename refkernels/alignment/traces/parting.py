@@ -88,7 +88,7 @@ def replacement(side, other, calls, shown, its, made):
                 hits = made(edit)
                 further = {hit for hit in hits if not alike(other.told[hit], other.told[slot])}
                 if further and len(hits) > best[1]:
-                    told = {"edit": "replaced", "call": call, "given": given}
+                    told = {"edit": "replaced", "call": call, "given": given, "value": slot}
                     best = (told, edit), len(hits)
             if best[0]:
                 return best
@@ -152,9 +152,9 @@ def rounded(pair, alikes, slot):
     return pair.a.run.values[min(far)[1]].clone() if far and min(far)[0] <= NEAR * unit else None
 
 
-def tables(pair, sinks_a, sinks_b):
-    """Settle leaves of B without a partner: what is A's value but for a rounding, or another
-    table. Yields what differs; None for a rounding."""
+def tables(pair, sinks_a, sinks_b, others=True):
+    """Settle leaves of B without a partner: what is A's value but for a rounding, or (`others`)
+    another table. Yields what differs; None for a rounding."""
     a, b = pair.a, pair.b
     mine, its = pair.without(a, sinks_a), pair.without(b, sinks_b)
     leaves = [s for s in sorted(its) if not isinstance(b.run.made[s], tuple)]
@@ -172,7 +172,7 @@ def tables(pair, sinks_a, sinks_b):
             yield None
             continue
         stored = [s for s in alikes if not isinstance(a.run.made[s], tuple)]
-        if len(stored) != 1:
+        if len(stored) != 1 or not others:
             continue
         other = a.run.values[stored[0]]
         told = {"edit": "table", "a": leading(other), "b": leading(value)}
@@ -217,6 +217,10 @@ def compare(program_a, program_b):
     if len(sides) < 2:
         return record
     pair = Pair(*sides)
+    leaves = (side.run.at_leaf.values() for side in sides)
+    if list(tables(pair, *leaves, others=False)):  # one ulp of a weight is no other program
+        pair.b.refresh()
+        pair.match()
     record["calls"] = [len(program_a.calls), len(program_b.calls)]
     record["partners"] = sum(pair.b.paired), len(pair.b.paired)
     if program_b.gradients and program_a.gradients and not gradients(pair):
@@ -311,6 +315,14 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
         first = first_of(b, its)
         where = place(first) if first is not None else {}
         best = search(pair, a, b, sinks_a, sinks_b, KINDS)
+        if best is not None and best[0]["edit"] == "replaced":
+            value, call = b.run.values[best[0].pop("value")].double(), best[0]["call"]
+            apart = float((a.run.values[a.run.slots[call.index][0]].double() - value).norm())
+            if apart <= NEAR * 2.0**-24 * float(value.norm()):  # a constant that one rounds, say
+                a.edits.update(best[1])
+                a.refresh()
+                pair.match()
+                continue
         if is_replacement(best):
             added = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
             if not is_replacement(added):
