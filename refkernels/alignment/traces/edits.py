@@ -180,8 +180,8 @@ def operands(run, call, near, lone, kind):
 def order(mine, its):
     """How one axis of `its` reads that of `mine`, as text; "" where it is not one axis."""
     for axis in range(mine.dim()):
-        x, y = (v.movedim(axis, 0).reshape(len(v.movedim(axis, 0)), -1) for v in (mine, its))
-        far = torch.cdist(y.double(), x.double())
+        x, y = (v.double().movedim(axis, 0).reshape(v.shape[axis], -1) for v in (mine, its))
+        far = torch.cdist(y, x)
         nearest, index = far.min(1)
         if len(x) > 1 and float(nearest.max()) <= 1e-9 * float(x.norm()):
             shown = ", ".join(map(str, index[:8].tolist())) + (", ..." if len(x) > 8 else "")
