@@ -118,9 +118,8 @@ def tried(claim: Claim, truth: Fit, got: Array) -> Tried:
     """A claim compared with the output."""
     model = claim.prediction.bits
     assert model is not None
-    equal = int(np.count_nonzero(same(got, model)))
-    all_equal = equal == got.size and got.size > 0
-    return Tried(claim, equal / got.size if got.size else 0.0, all_equal and not truth.exact)
+    share = float(np.mean(same(got, model))) if got.size else 0.0
+    return Tried(claim, share, share == 1.0 and not truth.exact)
 
 
 def by_bits_or_errors(problem: Problem, trial: Tried, truth: Fit, got: Array) -> Tried:
@@ -181,11 +180,12 @@ class Observed:
         return self._once(self.units.gained(saved))
 
     def _once(self, bits: Doubles) -> Doubles:
-        """The bits; of the best unit alone, and at most 8, where all elements are one number, such
-        as the 0 from which a maximum starts: each says what the first does, and much gives a 0."""
+        """The bits; of the best unit alone where all elements are one number: each says what the
+        first does. A 0, such as that from which a maximum starts, has many causes: at most 8."""
         if np.unique(self.got).size > 1 or not bits.size:
             return bits
-        return np.where(np.arange(bits.size) == np.argmax(bits), np.minimum(bits, units.CAP), 0.0)
+        most = np.inf if self.got.flat[0] else units.CAP
+        return np.where(np.arange(bits.size) == np.argmax(bits), np.minimum(bits, most), 0.0)
 
     @property
     def right(self) -> Array:
