@@ -159,7 +159,7 @@ def _best(
     rounded = np.any(wrong & np.isfinite(got) & (got != 0))  # the rest shows where it overflows
     if best.kind == _FORM or (best.kind == _IDENTITY and not rounded):
         return
-    fast = best.kind in (_FLUSHED, _FAST) and not best.fault
+    fast, narrow = best.kind in (_FLUSHED, _FAST) and not best.fault, "float32" in best.how
     plain = [answer[output] for reading, answer in readings if reading.kind < _FLUSHED]
     nearest = min(plain, key=lambda other: evidence.apart(bits, other))
     prediction = Prediction(bits=bits, against=nearest if fast else None)
@@ -175,17 +175,17 @@ def _best(
         if fast and min(sized(problem, output, got, p).over_plain for p in plain) <= LIKE:
             return
         outcome = Outcome(True, equal, got.size, truth.over_bound)
-        prediction = Prediction(wrong=wrong, outcome=outcome)
-        special = wrong & ~np.isfinite(got)
-        if best.kind == _FLUSHED and special.any():
-            earned = places.by_unit(problem, output, special)
-            earns = places.shared(problem, output, wrong, earned)
+        # An argument that is rounded to float32 errs as functions in it do: no evidence.
+        prediction = Prediction(wrong=None if narrow else wrong, outcome=outcome)
+        if best.kind == _FLUSHED:
+            special = wrong & ~np.isfinite(got)
+            bits_of = places.by_unit(problem, output, special) if special.any() else 0.0
+            earns = places.shared(problem, output, wrong, bits_of) if special.any() else None
             shown = flush_shown(problem, output, got, wrong)
             prediction = Prediction(wrong=wrong, outcome=outcome, earns=earns, counted=shown)
     model = ", ".join(filter(None, (best.text, best.how)))
     details = {"formula": best.text} if best.text else {}
     cause = (best.kind == _FLUSHED and best.fault) or _CAUSES[best.kind]
-    if fast and best.how == "functions in float32":
-        cause = "float32_functions"
+    cause = "float32_functions" if narrow else cause
     cause, details = named(cause, details, {"op": problem.op.name})
     yield Claim(cause, output, prediction, details, model, tried)
