@@ -82,7 +82,7 @@ class NumberGrid:
             clipped = np.clip(rounded, self.least, self.largest)
             return np.asarray(clipped if self.signed_zero else clipped + 0.0)  # -0 + 0 = 0
 
-    def exactly(self, value: Fraction) -> Fraction:
+    def of_rational(self, value: Fraction) -> Fraction:
         """A fraction, rounded."""
         above = value.numerator.bit_length() - value.denominator.bit_length()
         exponent = above if abs(value) >= Fraction(2) ** above else above - 1

@@ -105,7 +105,7 @@ class Arb(Objectwise):
         def rounded(x: Any) -> Any:
             if not x.is_finite():
                 return flint.arb("nan")
-            low, high = (self.element(grid.exactly(end)) for end in _ends(x))
+            low, high = (self.element(grid.of_rational(end)) for end in _ends(x))
             return low.union(high)
 
         return self.each(rounded, a)

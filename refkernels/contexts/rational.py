@@ -74,7 +74,7 @@ class Rational(Objectwise):
         def rounded(x: Any) -> Fraction:
             if type(x) is not Fraction:
                 raise Irrational(f"{x} is not a rational.")
-            return grid.exactly(x)
+            return grid.of_rational(x)
 
         return self.each(rounded, a)
 
