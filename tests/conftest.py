@@ -4,6 +4,7 @@ examples each time, so that a change fails for what it changed. `make hunt` trie
 import gc
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hunting import EXAMPLES, HUNT
@@ -49,6 +50,17 @@ def pytest_collection_finish() -> None:
     at what is new as seldom as in the command."""
     gc.freeze()
     gc.set_threshold(50_000)
+
+
+_IMPORTED: dict[str, Any] = {}
+
+
+def pytest_runtest_setup(item: Any) -> None:
+    """What a test draws from its module's RNG does not depend on the tests that ran before it."""
+    rng = getattr(getattr(item, "module", None), "RNG", None)
+    if rng is not None:
+        known = rng.bit_generator.state
+        rng.bit_generator.state = _IMPORTED.setdefault(item.module.__name__, known)
 
 
 @pytest.fixture

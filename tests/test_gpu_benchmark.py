@@ -18,8 +18,6 @@ from refkernels.records.files import compress
 from refkernels.reporting import read_records
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-sys.path.append(str(BENCHMARKS))
-import gpu  # noqa: E402
 
 
 def asked(*words: str) -> subprocess.CompletedProcess[str]:
@@ -31,14 +29,6 @@ def test_without_such_a_device_a_sentence_says_what_to_do() -> None:
     done = asked("--device", "cuda:99")  # nor where torch is not there
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     assert done.stderr.endswith("make gpu TORCH=/path/to/python.\n")
-
-
-@pytest.mark.parametrize(
-    ("device", "name"),
-    [("cuda:0 (NVIDIA H200)", "nvidia-h200"), ("cpu AMD EPYC 7B13", "cpu-amd-epyc-7b13")],
-)
-def test_results_are_named_after_the_device(device: str, name: str) -> None:
-    assert gpu.slug(device) == name
 
 
 def test_a_rehearsal_on_the_cpu_measures_and_sweeps(tmp_path: Path) -> None:

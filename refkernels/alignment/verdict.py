@@ -85,11 +85,8 @@ def decide(
 ) -> Conclusion:
     """The verdict on two runs. `clips`: from the steps that both captured. Curves prove nothing
     beside null runs that do not round as the runs do."""
-    suspects = [
-        Suspect(difference.step, difference.topic, difference.where, "", difference)
-        for difference in differing
-        if difference.decisive
-    ]
+    decisive = (one for one in differing if one.decisive)
+    suspects = [Suspect(one.step, one.topic, one.where, "", one) for one in decisive]
     suspects += _of_one_run(local, matched)
     clip_finding = clip_difference(*clips)
     if clip_finding is not None:
@@ -97,8 +94,11 @@ def decide(
             Suspect(clip_finding.step, "clip", "gradients", clip_finding.run, clip_finding)
         )
     if traced is not None and (traced.forward or (parted is None and clip_finding is None)):
+        judged = {suspect.where for suspect in suspects}  # which say more than "here" does
         suspects += [
-            Suspect(traced.step, one.stage, one.where, "", one) for one in traced.differences
+            Suspect(traced.step, one.stage, one.where, "", one)
+            for one in traced.differences
+            if one.edit or one.where.split(" (")[0] not in judged
         ]
     if parted is not None and not _explained(parted, suspects):
         suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
@@ -114,11 +114,8 @@ def decide(
     if curve is not None and curve.extreme:
         counts = {"runs": curve.runs, "needed": needed(LEVEL)}
         return Conclusion("undecidable", reasons=(VerdictReason("few", counts),))
-    skips = [difference for difference in differing if difference.kind == "skipped"]
-    reasons = [
-        VerdictReason("skipped", {"step": difference.step, **difference.details})
-        for difference in skips
-    ]
+    skips = (one for one in differing if one.kind == "skipped")
+    reasons = [VerdictReason("skipped", {"step": one.step, **one.details}) for one in skips]
     if traced is not None and traced.same and curve is None:
         reasons += [reason for side in local for reason in _beyond_bound(side)][:1]
     else:

@@ -6,6 +6,7 @@ once for one number. A sum is taken in order: exact in `Rational`, and inside it
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
@@ -112,10 +113,7 @@ class Objectwise(Context):
         return self.value(data(a) * data(b))
 
     def divide(self, a: Value, b: Value) -> Value:
-        return self.each(self.quotient, a, b)
-
-    def quotient(self, a: Any, b: Any) -> Any:
-        return a / b
+        return self.each(operator.truediv, a, b)
 
     def negative(self, a: Value) -> Value:
         return self.value(-data(a))

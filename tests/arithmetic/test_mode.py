@@ -181,12 +181,12 @@ NAMED: dict[str, Any] = {
     "grad": ROWS, "m": ROWS, "v": ROWS, "accum": ROWS, "buf": ROWS,
     "q": ROWS, "k": ROWS, "position": [0, 1], "exponent": ROWS, "grads": [ROWS], "tensor": 0,
     "scale_a": 1.0, "scale_b": 1.0, "schedule": Schedule(1.0), "kernel": "kernels.py:sin",
-    "residual": ROWS, "lora_a": ROWS, "lora_b": ROWS,
+    "residual": ROWS, "lora_a": ROWS, "lora_b": ROWS, "scale": 1.0, "decay": np.zeros(3),
 }  # fmt: skip
 ROOMS = (*registry.families(), "metrology", "testing", "runs.measurement", "runs.sweeps")
 NOT_NUMBERS = {  # they list and name, and compute nothing
     "cases", "select", "plan", "shape", "size", "ndim", "__len__", "columns", "reshape",
-    "with_instruction_sets",
+    "with_instruction_sets", "junit",
 }  # fmt: skip
 
 

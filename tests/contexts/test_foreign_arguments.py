@@ -42,6 +42,7 @@ OTHERS = {
     "format": "float32",
     "mask": X > 1,
     "change": lambda part: part,
+    "grid": None,
 }
 NO_ARRAYS = ("array", "number", "pi", "lift", "library")  # take none, or a formula's
 

@@ -88,13 +88,6 @@ def test_right_kernels_are_not_blamed() -> None:
     assert not [record for record in records if diagnosis.missed(record)]
 
 
-def test_the_matrix_counts_every_kernel() -> None:
-    records = [diagnosis.examine(name, kernel) for name, kernel in faults.right(2)]
-    lines = diagnosis.matrix(records)
-    assert len(lines) == 3
-    assert lines[-1].startswith("| nothing (right kernels) | 2 |")
-
-
 def test_a_run_goes_on_behind_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that was cut off is explained again; another run's journal is refused."""
     monkeypatch.setattr(faults, "planted", lambda seeds: iter(()))

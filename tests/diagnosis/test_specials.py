@@ -120,7 +120,7 @@ def test_a_product_whose_terms_are_flushed_is_named() -> None:
     assert np.any(c != 0.0)
     explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
     assert explanation.verdict == "exceeds_bound"
-    assert named(explanation) == ("flush_to_zero", "consistent")
+    assert named(explanation) == ("flush_to_zero", "proven")
 
 
 def test_a_nan_that_any_infinity_might_explain_is_not_proven() -> None:

@@ -99,7 +99,7 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
 
 def _either(known: str, other: str) -> str:
     """Both texts where they differ: what gives the same bits is told as one or the other."""
-    apart = known and other and other not in known.split(" or ")
+    apart = known and other and f" or {other} or " not in f" or {known} or "
     return f"{known} or {other}" if apart else known
 
 
