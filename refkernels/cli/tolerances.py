@@ -71,10 +71,8 @@ def tolerances(
         case.inputs.update(drawn)
         op = registry.get(case.op)
         if drawn and not shapes.keys() - set(op.takes(case.direction)):
-            drawers, rng = (
-                [Drawer(op, way, dtype) for way in op.directions],
-                np.random.default_rng(seed),
-            )
+            rng = np.random.default_rng(seed)
+            drawers = [Drawer(op, way, dtype) for way in op.directions]
             filled = drawers[op.directions.index(case.direction)].filled("typical", rng, shapes)
             positive = {name for drawer in drawers for name in drawer.roles.positive}
             case.inputs.update({n: abs(a) if n in positive else a for n, a in filled.items()})

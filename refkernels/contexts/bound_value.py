@@ -37,8 +37,8 @@ class BoundValue(Value):
     @property
     def size(self) -> Doubles:
         """M >= |z|."""
-        size: Doubles = np.abs(self.exact.mid) + self.exact.radius
-        return size
+        with np.errstate(over="ignore"):
+            return np.asarray(np.abs(self.exact.mid) + self.exact.radius)
 
     @property
     def reach(self) -> Doubles:

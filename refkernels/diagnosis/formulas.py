@@ -30,6 +30,7 @@ from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Claim, Outcome, Pre
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Later, Problem
 from refkernels.metrology import UNUSUAL
 from refkernels.ops.formula import Fault
+from refkernels.ops.function_formulas import named_forms
 
 _SETTINGS: tuple[dict[str, Any], ...] = (
     *(
@@ -165,6 +166,16 @@ def _computed(
         return list(new.values())
 
     return problem.once((_computed, formula, orders), find)
+
+
+def of_function(problem: Problem) -> list[Any]:
+    """Of an op that is a function of one number, the named forms, and forward also the others in
+    which kernels are known to write it."""
+    function, direction = problem.op.real_function, problem.direction
+    if function is None:
+        return []
+    others = [form.formula for form in function.forms if direction == "forward"]
+    return [*named_forms(function).way(direction).forms.values(), *others]
 
 
 class _Reordered(Working):

@@ -20,7 +20,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, Format, working_format
 from refkernels.contexts.composed import Composed
 from refkernels.contexts.graph import Node, in_order
-from refkernels.contexts.working import Working, data
+from refkernels.contexts.working import Working
 from refkernels.diagnosis import evidence, recovered
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import Fit
@@ -66,13 +66,9 @@ def _shown(screen: Screen, name: str, lengths: Doubles) -> Recovered | None:
         return None
 
     def computed(values: Mapping[Node, Doubles], xp: Working) -> Doubles:
-        arguments = screen.arguments(screen.arrays, xp)
         numbers = {**known, **values}
         edits = recovered.given([*numbers], numbers.values())
-        results = program.graph.read(xp, arguments, edits)
-        output = dict(zip(screen.question.shapes, results, strict=False))[name]
-        whole = np.broadcast_to(data(xp.store(output)), screen.shape_of(name))
-        return np.asarray(to_float64(whole).reshape(-1))
+        return to_float64(screen.computed(program.graph, xp, edits)[name])
 
     best: dict[Node, Doubles] = {}
     for node in sums:

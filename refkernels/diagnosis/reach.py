@@ -19,8 +19,8 @@ from refkernels.contexts.working import Working
 from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.screen import WRONG, Screen
 from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.formulas import of_function
 from refkernels.diagnosis.problem import Array, Arrays, Problem
-from refkernels.ops.function_formulas import named_forms
 
 _FAR = 8.0  # times the errors of the coarsest arithmetic
 _ROWS, _LARGEST = 1 << 11, 1 << 18  # elements of all inputs: those that are read, at most of all
@@ -36,11 +36,9 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
     screen = Screen(problem, wrong, elements=_ROWS)
     if not screen.has_a_program:
         return outputs, outputs
-    graphs, function = [screen.program.graph], problem.op.real_function
-    if function is not None:  # it is written in ways that no identity gives
-        forms = [*named_forms(function).way(problem.direction).forms.values()]
-        forms += [form.formula for form in function.forms if problem.direction == "forward"]
-        graphs += [record(form, screen.arguments(screen.arrays)) for form in forms]
+    others = of_function(problem)  # ways to write it that no identity gives
+    graphs = [record(form, screen.arguments(screen.arrays)) for form in others]
+    graphs = [screen.program.graph, *graphs]
     places = {name: seen.bits(screen.base[name]) > WRONG for name, seen in screen.observed.items()}
 
     ways: list[tuple[Graph, Edits]] = [(graph, {}) for graph in graphs]

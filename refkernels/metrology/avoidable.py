@@ -67,7 +67,7 @@ def avoidable(
     place = int(np.argmax(ratios))
     bounds = {form: _spread(bound, got).flat[place] for form, bound in attainable[0].items()}
     form = min(bounds, key=lambda name: float(bounds[name]))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         ratio = float(errors.flat[place] / bounds[form])
     return Avoidable(int(np.count_nonzero(where)), form, ratio)
 

@@ -21,7 +21,7 @@ from refkernels.contexts.composed import Flushed, NarrowFunctions
 from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.graph import Edits, Graph
 from refkernels.contexts.record import record
-from refkernels.contexts.working import Working, data
+from refkernels.contexts.working import Working
 from refkernels.diagnosis import evidence, formulas, places
 from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.names import named
@@ -31,7 +31,6 @@ from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.wrong import flush_shown, wrong_elements
 from refkernels.ops import edits as editing
-from refkernels.ops.function_formulas import named_forms
 
 _LARGEST, _ROWS = 1 << 18, 1 << 11  # elements of all inputs, and of those that choose the readings
 _KEPT = 3  # readings of an output, of each kind
@@ -75,7 +74,7 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
     alike: dict[bytes, list[_Reading]] = {}
     distances: dict[bytes, dict[str, float]] = {}
     for reading, graph, changes in _readings(problem, screen):
-        answer = _of_rows(graph, changes, reading.xp, screen)
+        answer = screen.computed(graph, reading.xp, changes)
         bits = b"".join(array.tobytes() for array in answer.values())
         alike.setdefault(bits, []).append(reading)
         distances[bits] = screen.distances({n: array.astype(float) for n, array in answer.items()})
@@ -106,11 +105,9 @@ def _either(known: str, other: str) -> str:
 def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Graph, Edits]]:
     """The op's forms and those of its faults that merely round worse; then each form as it is
     written with identities."""
-    op, direction, format = problem.op, problem.direction, problem.format
-    forms = [*problem.definition.way(direction).forms.values()]
-    if op.real_function is not None:
-        forms += named_forms(op.real_function).way(direction).forms.values()
-        forms += [form.formula for form in op.real_function.forms if direction == "forward"]
+    format = problem.format
+    forms = [*problem.definition.way(problem.direction).forms.values()]
+    forms += formulas.of_function(problem)
     faults = [(fault.cause, form) for fault, form in formulas.faults(problem) if fault.unstable]
     written: list[tuple[tuple[str, Any, str], Graph, Edits]] = []
     for fault, form in (*(("", form) for form in forms), *faults):
@@ -128,15 +125,6 @@ def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Grap
             contexts |= {n: FastFunctions(format, how, fma=fma) for n, how in COMPILED.items()}
         for name, xp in contexts.items():
             yield _Reading(name, text, form, xp, fault), graph, changes
-
-
-def _of_rows(graph: Graph, changes: Edits, xp: Working, screen: Screen) -> Arrays:
-    values = graph.read(xp, screen.arguments(screen.arrays, xp), changes)
-    outputs = dict(zip(screen.question.shapes, values, strict=False))
-    return {
-        name: np.broadcast_to(data(xp.store(outputs[name])), screen.shape_of(name)).reshape(-1)
-        for name in screen.names
-    }
 
 
 def _best(
