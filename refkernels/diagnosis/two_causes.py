@@ -27,6 +27,7 @@ def found(
     problem: Problem, outputs: Arrays, explain: Callable[[Problem, Arrays], Explanation]
 ) -> Iterator[Candidate]:
     """The pairs of causes of outputs that no single cause explains."""
+    decayed: Problem | None = None  # one for all outputs, which share what is found of it
     for name, got in outputs.items():
         reference = problem.truth.reference[name]
         if got.shape != reference.shape:
@@ -37,21 +38,22 @@ def found(
         parts = (np.where(special, right, got), np.where(special, got, right))
         if any(evidence.same(part, got).all() for part in parts):
             continue  # there is one part
-        numbers, others = (explain(problem, {name: part}) for part in parts)
-        of_numbers, of_specials = (
-            _named(explanation, float(np.mean(evidence.same(part, got))))
-            for explanation, part in zip((numbers, others), parts, strict=True)
-        )
+        numbers, others = ({name: part} for part in parts)
+        shares = [float(np.mean(evidence.same(part, got))) for part in parts]
+        of_specials = _named(told := explain(problem, others), shares[1])
         if of_specials is None:
             continue
+        asked = problem
         if of_specials.cause == specials.ZERO_DECAY:
             # The numbers of another question, whose special values are the kernel's; nothing is
             # put right in them, and places are counted among all elements.
-            answered = replace(problem, inputs=specials.zero_decayed(problem.inputs))
-            numbers = explain(answered, {name: got})
-            of_numbers, of_specials = _named(numbers, 1.0), _named(others, 1.0)
+            decayed = decayed or replace(problem, inputs=specials.zero_decayed(problem.inputs))
+            asked = decayed
+            numbers, shares[0], of_specials = {name: got}, 1.0, _named(told, 1.0)
             assert of_specials is not None
-        if numbers.verdict in SOUND and (of_numbers is None or of_numbers.sure == "consistent"):
+        answered = explain(asked, numbers)
+        of_numbers = _named(answered, shares[0])
+        if answered.verdict in SOUND and (of_numbers is None or of_numbers.sure == "consistent"):
             yield of_specials
             continue
         if of_numbers is None or "with" in of_numbers.details:
