@@ -38,21 +38,18 @@ def found(
         parts = (np.where(special, right, got), np.where(special, got, right))
         if any(evidence.same(part, got).all() for part in parts):
             continue  # there is one part
-        numbers, others = ({name: part} for part in parts)
+        asked, numbers = problem, {name: parts[0]}
         shares = [float(np.mean(evidence.same(part, got))) for part in parts]
-        of_specials = _named(told := explain(problem, others), shares[1])
-        if of_specials is None:
-            continue
-        asked = problem
-        if of_specials.cause == specials.ZERO_DECAY:
+        others = explain(problem, {name: parts[1]})
+        if others.cause == specials.ZERO_DECAY:
             # The numbers of another question, whose special values are the kernel's; nothing is
             # put right in them, and places are counted among all elements.
             decayed = decayed or replace(problem, inputs=specials.zero_decayed(problem.inputs))
-            asked = decayed
-            numbers, shares[0], of_specials = {name: got}, 1.0, _named(told, 1.0)
-            assert of_specials is not None
-        answered = explain(asked, numbers)
-        of_numbers = _named(answered, shares[0])
+            asked, numbers, shares = decayed, {name: got}, [1.0, 1.0]
+        of_specials = _named(others, shares[1])
+        if of_specials is None:
+            continue
+        of_numbers = _named(answered := explain(asked, numbers), shares[0])
         if answered.verdict in SOUND and (of_numbers is None or of_numbers.sure == "consistent"):
             yield of_specials
             continue

@@ -17,7 +17,6 @@ from refkernels.contexts.value import Mask
 from refkernels.programs.calls import Low, cast, dtype_of, numbers
 
 Rule = Callable[..., Any]
-ROOT_HALF = Fraction(1, 2)
 
 
 def times(c: Any, x: Any, factor: Any) -> Any:

@@ -25,6 +25,7 @@ QUESTIONS = [
     for direction in op.directions
     for output in op.names(direction)
 ]
+NAMED: Any = {"ids": lambda q: f"{q[0].name}-{q[1]}-{q[2]}"}
 SEED = seed_of(14)
 DRAWN = 6  # elements of each question
 DRAWS = 200  # until an element has a finite value
@@ -38,7 +39,7 @@ def test_every_op_has_a_definition() -> None:
     assert DEFINITIONS.keys() == OPS.keys()
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{q[0].name}-{q[1]}-{q[2]}")
+@pytest.mark.parametrize("question", QUESTIONS, **NAMED)
 def test_an_element_lies_in_its_enclosure(question: tuple[Op, Direction, str]) -> None:
     op, direction, output = question
     name = f"{op.name} {direction} {output}"
@@ -51,9 +52,7 @@ def test_an_element_lies_in_its_enclosure(question: tuple[Op, Direction, str]) -
         assert holds(ends, value), f"{drawn}, {where}: {value} is not in {ends}"
 
 
-@pytest.mark.parametrize(
-    "question", one_in(3, QUESTIONS), ids=lambda q: f"{q[0].name}-{q[1]}-{q[2]}"
-)
+@pytest.mark.parametrize("question", one_in(3, QUESTIONS), **NAMED)
 def test_an_interval_beside_it_does_not_hold_the_element(
     question: tuple[Op, Direction, str],
 ) -> None:

@@ -8,12 +8,11 @@ import pytest
 
 from refkernels import layernorm_ref
 from refkernels.arithmetic import formats
-from refkernels.diagnosis.models.layernorm import MODELS, Model, paddle_cpu
+from refkernels.diagnosis.models.layernorm import MODELS, Model
 from refkernels.diagnosis.models.layernorm.torch_moments import moments
 
 Arrays = dict[str, npt.NDArray[Any]]
 FORMATS = ("float16", "bfloat16", "float32", "float64")
-PADDLE = paddle_cpu.MODELS[0]
 
 
 def named(name: str) -> Model:

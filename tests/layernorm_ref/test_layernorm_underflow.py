@@ -20,7 +20,6 @@ EPS = {
     "float32": (0.0, 1e-45, 1e-38, 1e-36, 1e-30, 1e-24, 1e-20, 1e-12, 1e-5, 0.1, 1e10, 1e30),
     "float64": (0.0, 5e-324, 1e-310, 1e-300, 1e-200, 1e-100, 1e-30, 1e-12, 1e-5, 1e100),
 }
-ADDITIONS = tuple(SUMS)
 
 
 def drawn(rng, format):

@@ -21,7 +21,6 @@ DTYPES = {
     "I64": torch.int64, "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32,
     "F64": torch.float64,
 }  # fmt: skip
-HALF_OF_DIGITS = 0.5  # the share of its digits that a recorded norm may have lost to rounding
 
 
 class Unseen(Exception):

@@ -64,11 +64,6 @@ class Agreement:
         elements = sum(pair.elements for pair in self.pairs.values())
         return sum(pair.equal for pair in self.pairs.values()) / elements if elements else 0.0
 
-    @property
-    def identical(self) -> list[tuple[str, ...]]:
-        """Groups of two or more frameworks whose bits are all equal, largest group first."""
-        return _identical(self.names, self.pairs)
-
 
 def _identical(names: list[str], pairs: dict[tuple[str, str], TargetPair]) -> list[tuple[str, ...]]:
     groups: list[list[str]] = []
