@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.attention_ref.layout import present
-from refkernels.softmax_ref.formulas import exponential, pivot
+from refkernels.softmax_ref.formulas import capped, exponential, pivot
 
 
 def turned(xp: Any, a: Any) -> Any:
@@ -38,11 +38,6 @@ def factor(xp: Any, q: Any, scale: Any) -> Any:
 def as_is(a: Any) -> Any:
     """a, kept nowhere."""
     return a
-
-
-def capped(xp: Any, s: Any, softcap: Any, keep: Any = as_is) -> Any:
-    """softcap tanh(s / softcap). `keep` is applied to each result."""
-    return s if softcap is None else keep(softcap * keep(xp.tanh(keep(s / softcap))))
 
 
 def scores(

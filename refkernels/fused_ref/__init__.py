@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
 from refkernels.fused_ref import activations, cases, head, lora, residual
-from refkernels.loss_ref.cross_entropy import fused, mixture, slope
+from refkernels.loss_ref.cross_entropy import DOMAINS, OPTIONS, fused, mixture, slope
 from refkernels.loss_ref.reduction import OTHER_TOTALS
 from refkernels.norm_ref import rms_formulas
 from refkernels.ops import Fault, formula_op
@@ -126,12 +126,13 @@ OPS = (
         f"{head.TAKES} -> loss[]",
         "n d",
         everywhere="target",
-        params={"reduction": "mean", "ignore_index": -100},
+        params={"reduction": "mean", "ignore_index": -100, **OPTIONS},
+        domains=DOMAINS,
         prepare=head.prepare_cross_entropy,
         forms={
             "shifted": partial(head.loss, softmax_formulas.shifted),
             "logsumexp": partial(head.loss, softmax_formulas.logsumexp),
-            "mixture": partial(head.loss, mixtures.log_softmax),
+            "mixture": partial(head.loss, mixtures.log_softmax, lse=mixtures.logsumexp),
         },
         backward={
             "by_log_softmax": partial(head.loss_gradient, slope),
@@ -252,23 +253,25 @@ def lora_linear_backward(
 
 def linear_cross_entropy(
     x: Any, weight: Any, target: Any, *, reduction: str = "mean", ignore_index: int = -100,
+    label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float | None = None,
     certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
     """loss = cross_entropy(x weightᵀ, target), as fused kernels compute it, chunk by chunk.
 
     x        (..., d); weight (n, d); target (...), whole numbers, the labels
 
-    The bound is that of `loss_ref.cross_entropy` for logits kept in the arrays' format or not, with
-    sums in any order. Raises ValueError for shapes that do not fit and for an unknown reduction.
-    Labels are those of `loss_ref.cross_entropy`. Otherwise as `glu`. Source: Hsu et al. (2024),
-    arXiv:2410.10989.
+    The options are those of `loss_ref.cross_entropy`, and so are the labels. The bound is that of
+    its losses for logits kept in the arrays' format or not, with sums in any order. Raises
+    ValueError for shapes that do not fit and for an unknown reduction. Otherwise as `glu`. Source:
+    Hsu et al. (2024), arXiv:2410.10989.
     """
     return _BY_NAME["linear_cross_entropy"].ask(locals())
 
 
 def linear_cross_entropy_backward(
     dloss: Any, x: Any, weight: Any, target: Any, *, reduction: str = "mean",
-    ignore_index: int = -100, certify: Certify = "enclosure",
+    ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0,
+    softcap: float | None = None, certify: Certify = "enclosure",
 ) -> Any:  # fmt: skip
     """(dx, dweight) = (dlogits weight, dlogitsᵀ x), dlogits that of the logits' loss, kept in
     the arrays' format or not. Otherwise as `linear_cross_entropy`."""

@@ -138,4 +138,10 @@ def linear_cross_entropy_cases() -> list[Case]:
         make("ignored", {"rows": 9}, logits(9, 8, 7, 0.5, drop=True)),
         make("specials", {}, _with(logits(5, 4, 6, 1.0, True), x=np.nan), {"reduction": "none"}),
         make("invariance", {"rows": 37}, logits(37, 8, 11, 0.5, True), {"reduction": "none"}),
+        make(
+            "combined",
+            {"softcap": 30},
+            logits(9, 8, 7, 3.0, drop=True),
+            {"softcap": 30.0, "z_loss": 1e-4, "label_smoothing": 0.1},
+        ),
     ]

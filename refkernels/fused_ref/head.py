@@ -28,7 +28,7 @@ def prepare_cross_entropy(
         )
     logits = np.broadcast_to(np.float32(0), (*x.shape[:-1], len(weight)))
     asked = {"x": logits, "target": inputs["target"], "weight": None}
-    of_logits = prepare_loss(asked, {**params, "label_smoothing": 0.0}, direction)
+    of_logits = prepare_loss(asked, params, direction)
     marks = ("target", "chosen", "kept", "valid", "in_sequence")
     arrays = {**inputs, **{name: of_logits.inputs[name] for name in marks}}
     rows, counted = ("...", "") if params["reduction"] == "none" else ("", "target")

@@ -73,6 +73,12 @@ def cross_entropy() -> list[Case]:
             "smoothing", {"of": "weighted and ignored"}, logits((4, 8), 7, _ignore, weighted=True),
             smoothed,
         ),
+        make("z_loss", {"z": 0.01}, logits((4, 8), 7, _ignore), {"z_loss": 0.01}),
+        make("softcap", {"softcap": 5}, rows(n=50), {"softcap": 5.0, **NONE}),
+        make(
+            "combined", {"softcap": 30}, rows((16,), 50, partial(_spread, 50.0)),
+            {"softcap": 30.0, "z_loss": 1e-4, **smoothed, **NONE},
+        ),
     ]  # fmt: skip
 
 

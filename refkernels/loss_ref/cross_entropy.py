@@ -1,13 +1,14 @@
 """The formulas of cross entropy and of its gradient, and its faults.
 
-    y = log_softmax(x)        l_i = -Σ_j q_ij y_ij        q_ij = (1 - e) w_t [j = t] + (e / n) w_j
+    y = log_softmax(c(x))   l_i = -Σ_j q_ij y_ij + z L_i²   q_ij = (1 - e) w_t [j = t] + (e / n) w_j
 
-with row i's label t, class weights w (ones) and smoothing e (0). D is Σ w_t over the rows whose
-label is not ignored; the loss and gradient of an ignored row are 0.
+with row i's label t, class weights w (ones), smoothing e (0), z the weight of the z-loss (0), L the
+log-sum-exp of c(x), and c(x) = x or softcap tanh(x / softcap). D is Σ w_t over the rows whose label
+is not ignored; the loss and gradient of an ignored row are 0.
 
-    dx_ij = g_i (p_ij Σ_k q_ik - q_ij),  p = softmax(x)
+    dx_ij = g_i (p_ij (Σ_k q_ik + 2 z L_i) - q_ij) c'(x_ij),  p = softmax(c(x))
 
-which is log_softmax's gradient for the cotangent -g q.
+which without z is log_softmax's gradient for the cotangent -g q.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.scalars import as_count
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.loss_ref import reduction
 from refkernels.loss_ref.reduction import joined, reduced, scaled
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared, Shared
-from refkernels.ops.domains import PROBABILITY
+from refkernels.ops.domains import NOT_NEGATIVE, POSITIVE, PROBABILITY
 from refkernels.softmax_ref import formulas, mixtures
 from refkernels.softmax_ref.faults import LOG_SOFTMAX, SOFTMAX, through_maximum
 
@@ -44,6 +46,14 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     ignored = params["ignore_index"]
     if ignored is not None:
         ignored = as_count(ignored, "ignore_index", least=-(2**63))
+    z, softcap = params.get("z_loss") or None, params.get("softcap")
+    if z is not None and weight is not None:
+        raise ValueError("z_loss takes no weight: libraries disagree on what weights it then.")
+    if softcap is not None:
+        softcap = as_real(softcap, "softcap")
+        POSITIVE.check("softcap", softcap)
+        # c is ±softcap at ±inf: there -inf is no mask.
+        x = np.where(np.isinf(x), np.copysign(formats.of(x).max, x), x).astype(x.dtype)
     n, kept = x.shape[-1], np.asarray(target != ignored)
     valid = (target >= 0) & (target < n) | ~kept
     label = target % n
@@ -67,11 +77,13 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     settings = {
         "reduction": params["reduction"],
         "smoothing": e or None,
+        "z_loss": z,
+        "softcap": softcap,
         "label_weights": smoothed,
         **reduction.counts(kept, total),
     }
     way = reduction.signature(TAKES + MARKS, "n", params["reduction"], direction)
-    return Prepared({**inputs, "target": label, **marks}, settings, signature=way)
+    return Prepared({**inputs, "x": x, "target": label, **marks}, settings, signature=way)
 
 
 def check_weight(weight: Any, classes: int) -> None:
@@ -99,21 +111,41 @@ def _where(xp: Any, row: Any, kept: Any, valid: Any) -> Any:
     return row if valid is None else xp.where(valid, row, zero / zero)
 
 
+def _capped(xp: Any, x: Any, softcap: Any) -> Any:
+    """c(x), by one kernel or by one for each operation."""
+    return formulas.capped(xp, x, softcap, partial(_kept, xp))
+
+
+def _kept(xp: Any, value: Any) -> Any:
+    return xp.either(value, xp.store(value))
+
+
+def _uncapped(xp: Any, dx: Any, x: Any, softcap: Any) -> Any:
+    """The gradient of x, from that of c(x)."""
+    if softcap is None:
+        return dx
+    slope = 1 - xp.square(_kept(xp, xp.tanh(_kept(xp, x / softcap))))
+    return _kept(xp, dx) * _kept(xp, slope)
+
+
 def terms(
     xp: Any, log: Any, x: Any, target: Any, smoothing: Any, weight: Any = None, present: Any = None,
-    top: Any = None, kept: Any = None, valid: Any = None, shares: Any = _shares, **_: Any,
+    top: Any = None, kept: Any = None, valid: Any = None, shares: Any = _shares, z_loss: Any = None,
+    softcap: Any = None, lse: Any = formulas.total_shifted, **_: Any,
 ) -> Any:  # fmt: skip
-    """The terms of each row's loss: the label's, and the smoothing's."""
+    """The terms of each row's loss: the label's, the smoothing's and the z-loss."""
+    x = _capped(xp, x, softcap)
     y = xp.store(log(xp, x=x, present=present, top=top))
     label_terms = -xp.take_along_axis(y, target)
     label_terms = label_terms if weight is None else label_terms * _weights(xp, weight, target)
-    if smoothing is None:
-        return (_where(xp, label_terms, kept, valid),)
-    label_share, class_share = shares(xp, x.shape[-1], smoothing)
-    class_terms = -xp.sum(y if weight is None else y * weight)
-    return _where(xp, label_share * label_terms, kept, valid), _where(
-        xp, class_share * class_terms, kept, valid
-    )
+    found = [label_terms]
+    if smoothing is not None:
+        label_share, class_share = shares(xp, x.shape[-1], smoothing)
+        class_terms = -xp.sum(y if weight is None else y * weight)
+        found = [label_share * label_terms, class_share * class_terms]
+    if z_loss is not None:
+        found.append(z_loss * xp.square(_kept(xp, lse(xp, x=x, present=present, top=top))))
+    return tuple(_where(xp, term, kept, valid) for term in found)
 
 
 def _labels(
@@ -131,25 +163,32 @@ def _labels(
 def by_log_softmax(
     xp: Any, g: Any, gradient: Any, x: Any, target: Any, chosen: Any, smoothing: Any,
     weight: Any = None, present: Any = None, top: Any = None, kept: Any = None, valid: Any = None,
-    shares: Any = _shares, **_: Any,
+    shares: Any = _shares, z_loss: Any = None, softcap: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
+    logits = _capped(xp, x, softcap)
     q = _labels(xp, x, target, smoothing, weight, chosen, shares)
-    dx = gradient(xp, dy=xp.store(-(g * q)), x=x, present=present, top=top)
-    return _where(xp, dx, kept, valid)
+    dx = gradient(xp, dy=xp.store(-(g * q)), x=logits, present=present, top=top)
+    if z_loss is not None:
+        lse = formulas.total_shifted(xp, logits, present)
+        p = formulas.divided(xp, x=logits, present=present)
+        dx = _kept(xp, dx) + _kept(xp, 2 * z_loss * _kept(xp, lse) * g) * _kept(xp, p)
+    return _where(xp, _uncapped(xp, dx, x, softcap), kept, valid)
 
 
 def fused(
     xp: Any, g: Any, softmax: Any, x: Any, target: Any, chosen: Any, smoothing: Any,
     weight: Any = None, present: Any = None, kept: Any = None, valid: Any = None,
-    shares: Any = _shares, **_: Any,
+    shares: Any = _shares, z_loss: Any = None, softcap: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
-    """(p - q) g."""
+    """(p - q) g c'."""
+    logits = _capped(xp, x, softcap)
     q = _labels(xp, x, target, smoothing, weight, chosen, shares)
-    p = xp.store(softmax(xp, x=x, present=present))
-    if weight is None:
-        return _where(xp, (p - q) * g, kept, valid)
-    total = _weights(xp, weight, target) if smoothing is None else xp.sum(q)
-    return _where(xp, (p * total - q) * g, kept, valid)
+    p = xp.store(softmax(xp, x=logits, present=present))
+    if weight is not None:
+        p = p * (_weights(xp, weight, target) if smoothing is None else xp.sum(q))
+    if z_loss is not None:
+        p = p + 2 * z_loss * formulas.total_shifted(xp, logits, present) * p
+    return _where(xp, _uncapped(xp, (p - q) * g, x, softcap), kept, valid)
 
 
 def mixture(xp: Any, g: Any, **arguments: Any) -> Any:
@@ -283,13 +322,15 @@ _FAULTS = (
     reduction.fault("row_weights", *_weighted_by(_row_weights), reduction.by("label_weights")),
     reduction.fault("smoothing_by_label_weight", *_weighted_by(_label_weights)),
 )
+OPTIONS = {"label_smoothing": 0.0, "z_loss": 0.0, "softcap": None}
+DOMAINS = {"label_smoothing": PROBABILITY, "z_loss": NOT_NEGATIVE}
 CROSS_ENTROPY: dict[str, Any] = {
     "forms": {
         "shifted": reduced(joined(_shifted)),
         "logsumexp": reduced(joined(partial(terms, log=formulas.logsumexp))),
-        "mixture": reduced(partial(terms, log=mixtures.log_softmax)),
+        "mixture": reduced(partial(terms, log=mixtures.log_softmax, lse=mixtures.logsumexp)),
     },
-    "truth": reduced(joined(partial(terms, log=formulas.log1p))),
+    "truth": reduced(joined(partial(terms, log=formulas.log1p, lse=formulas.total_log1p))),
     "backward": {
         "by_log_softmax": scaled(slope),
         "fused": scaled(partial(fused, softmax=formulas.divided)),
@@ -298,7 +339,7 @@ CROSS_ENTROPY: dict[str, Any] = {
     "backward_truth": scaled(exact_slope),
     "gradients": ("x",),
     "faults": _FAULTS,
-    "params": {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0},
-    "domains": {"label_smoothing": PROBABILITY},
+    "params": {"reduction": "mean", "ignore_index": -100, **OPTIONS},
+    "domains": DOMAINS,
     "prepare": prepare,
 }

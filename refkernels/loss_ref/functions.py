@@ -27,9 +27,11 @@ def cross_entropy(
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+    softcap: float | None = None,
     certify: Certify = "enclosure",
 ) -> Enclosure:
-    """l_i = -Σ_j q_ij log_softmax(x)_ij,  q_ij = (1 - e) w_t [j = t] + (e / n) w_j.
+    """l_i = -Σ_j q_ij log_softmax(c)_ij + z L_i²,  q_ij = (1 - e) w_t [j = t] + (e / n) w_j.
 
     x           (..., n) logits: float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
     target      (...) whole numbers, the labels t
@@ -38,14 +40,17 @@ def cross_entropy(
                 the rows that count, NaN where there are none
     certify     the question (`refkernels.Enclosure`)
 
-    e = label_smoothing. Rows with the label ignore_index give 0 and do not count. A label that is
-    not a class gives NaN.
+    e = label_smoothing, z = z_loss, L = logsumexp(c), and c = x or softcap tanh(x / softcap). Rows
+    with the label ignore_index give 0 and do not count. A label that is not a class gives NaN.
 
-    The bound of l_i is that of `softmax_ref.log_softmax`; a sum of k losses adds (k - 1) u Σ l_i,
+    The bound of l_i is that of `softmax_ref.log_softmax`, and what 2 z L and c' make of those of L
+    and c, kept in the arrays' format or not; a sum of k losses adds (k - 1) u Σ l_i,
     in any order, and a mean two roundings more (`OPS` has it in every format).
-    Raises TypeError for other dtypes, ValueError for shapes that do not fit and for an unknown
-    reduction. Sources: PyTorch documentation, `torch.nn.CrossEntropyLoss`; Szegedy et al. (2016),
-    arXiv:1512.00567, section 7 (smoothing); Blanchard, Higham and Higham (2021),
+    Raises TypeError for other dtypes, ValueError for shapes that do not fit, for an unknown
+    reduction and for z_loss with weight. Sources: PyTorch documentation,
+    `torch.nn.CrossEntropyLoss`; Szegedy et al. (2016), arXiv:1512.00567, section 7 (smoothing);
+    Chowdhery et al. (2022), arXiv:2204.02311, section 5 (z-loss); Gemma Team (2024),
+    arXiv:2408.00118 (softcap); Blanchard, Higham and Higham (2021),
     doi:10.1093/imanum/draa038 (the bound).
     """
     return _OPS["cross_entropy"].ask(locals())
@@ -60,9 +65,11 @@ def cross_entropy_backward(
     reduction: str = "mean",
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
+    softcap: float | None = None,
     certify: Certify = "enclosure",
 ) -> Enclosure:
-    """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij).
+    """dx_ij = g_i (softmax(c)_ij (Σ_k q_ik + 2 z L_i) - q_ij) c'(x_ij).
 
     g = dloss, for a mean divided by its denominator. Otherwise as `cross_entropy`.
     """

@@ -1,7 +1,8 @@
-"""softmax and log_softmax along an axis, logsumexp along any, with their gradients, certified.
+"""softmax and log_softmax along an axis, logsumexp along any, the log-probability of one class, and
+their gradients, certified.
 
-    softmax(x), log_softmax(x), logsumexp(x)          -> Enclosure
-    softmax_backward(dy, x), log_softmax_backward(dy, x), logsumexp_backward(dy, x)
+    softmax(x), log_softmax(x), logsumexp(x), selective_log_softmax(x, target)      -> Enclosure
+    softmax_backward(dy, x), log_softmax_backward(dy, x), ...
 
 `formulas` holds the formulas, `faults` the wrong ways; `OPS` lists the ops. -inf in x is a mask:
 there softmax is 0 and log_softmax -inf. Both are NaN in a row that is masked as a whole, or has a
@@ -21,12 +22,13 @@ from refkernels.arithmetic.question import Certify
 from refkernels.op import Arrays, Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
-from refkernels.softmax_ref import faults, formulas, mixtures
-from refkernels.softmax_ref.cases import cases_of
+from refkernels.ops.domains import POSITIVE
+from refkernels.softmax_ref import faults, formulas, mixtures, selective
+from refkernels.softmax_ref.cases import cases_of, selective_cases
 
 __all__ = [
-    "OPS", "log_softmax", "log_softmax_backward", "logsumexp", "logsumexp_backward", "softmax",
-    "softmax_backward",
+    "OPS", "log_softmax", "log_softmax_backward", "logsumexp", "logsumexp_backward",
+    "selective_log_softmax", "selective_log_softmax_backward", "softmax", "softmax_backward",
 ]  # fmt: skip
 
 
@@ -113,7 +115,21 @@ LOGSUMEXP = formula_op(
     faults=faults.LOGSUMEXP,
     cases=partial(cases_of, "logsumexp"),
 )
-OPS = (SOFTMAX, LOG_SOFTMAX, LOGSUMEXP)
+SELECTIVE = formula_op(
+    "selective_log_softmax",
+    "x[... n], target[...]:int -> y[...]",
+    coupled="n",
+    params={"temperature": 1.0},
+    domains={"temperature": POSITIVE},
+    prepare=selective.prepare,
+    forms=selective.FORMS,
+    backward=selective.BACKWARD,
+    truth=selective.TRUTH,
+    backward_truth=selective.BACKWARD_TRUTH,
+    faults=selective.FAULTS,
+    cases=selective_cases,
+)
+OPS = (SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, SELECTIVE)
 
 
 def softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -183,3 +199,28 @@ def logsumexp_backward(
     """dx_i = dy softmax(x)_i. dy has y's shape; otherwise as `logsumexp`. The bound allows
     e^(x - y) with y kept in x's format."""
     return LOGSUMEXP.ask(locals())
+
+
+def selective_log_softmax(
+    x: Any, target: Any, *, temperature: float = 1.0, certify: Certify = "enclosure"
+) -> Enclosure:
+    """y = log_softmax(x / temperature)_target along the last axis: the log-probabilities of chosen
+    tokens.
+
+    x       (..., n); target (...), whole numbers, the classes
+
+    The bound is that of `log_softmax` for x / temperature kept in x's format or not. Raises
+    ValueError for a class that x lacks and for a temperature that is not above 0. Otherwise as
+    `softmax`. Source: Schulman et al. (2017), arXiv:1707.06347, section 3.
+    """
+    return SELECTIVE.ask(locals())
+
+
+def selective_log_softmax_backward(
+    dy: Any, x: Any, target: Any, *, temperature: float = 1.0, certify: Certify = "enclosure"
+) -> Enclosure:
+    """dx_j = dy ([j = target] - softmax(x / temperature)_j) / temperature.
+
+    dy has y's shape; otherwise as `selective_log_softmax`.
+    """
+    return SELECTIVE.ask(locals())

@@ -137,3 +137,31 @@ def _specials(rng: Generator, dtype: str) -> Arrays:
     x[1, 2], x[2, 0], x[3, 4], x[4] = np.nan, np.inf, -np.inf, -np.inf
     x[5, 1], x[5, 3] = np.inf, -np.inf
     return _with_dy(rng, x)
+
+
+def selective_cases() -> list[Case]:
+    """All cases. Appended, never changed."""
+    make = partial(case, "selective_log_softmax")
+    return [
+        make("classes", {"n": 17}, partial(_chosen, partial(_normal, 17, 0.0, 3.0))),
+        make("classes", {"n": 1024}, partial(_chosen, partial(_normal, 1024, 0.0, 3.0))),
+        make("confident", {"gap": 20}, partial(_chosen, partial(_confident, 20.0))),
+        *(
+            make(
+                "temperature", {"T": heat}, partial(_chosen, partial(_normal, 50, 0.0, 3.0)),
+                {"temperature": heat},
+            )
+            for heat in (0.7, 2.0)
+        ),
+        make("masked", {"n": 50}, partial(_chosen, _masked)),
+        make("specials", {}, partial(_chosen, _specials)),
+        make("invariance", {"rows": 37}, partial(_chosen, partial(_normal, 67, 0.0, 3.0, rows=37))),
+    ]  # fmt: skip
+
+
+def _chosen(arrays: Any, rng: Generator, dtype: str) -> Arrays:
+    """The rows of a case, each with a class; every second one is the likeliest."""
+    made = arrays(rng, dtype)
+    rows, n = made["x"].shape[:-1], made["x"].shape[-1]
+    target = np.where(np.arange(rows[-1]) % 2, rng.integers(0, n, rows), made["x"].argmax(-1))
+    return {"dy": rng.standard_normal(rows), "x": made["x"], "target": target}

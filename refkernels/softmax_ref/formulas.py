@@ -57,6 +57,11 @@ def log_masked(xp: Any, y: Any, total: Any, present: Mask) -> Any:
     return y if present is None else xp.where(present, y, xp.log(xp.number(0) / total))
 
 
+def capped(xp: Any, x: Any, softcap: Any, keep: Any = lambda part: part) -> Any:
+    """softcap tanh(x / softcap). `keep` is applied to each result."""
+    return x if softcap is None else keep(softcap * keep(xp.tanh(keep(x / softcap))))
+
+
 # --- softmax ----------------------------------------------------------------------------------
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from hand_numbers import Numbers, exp, log, number, softplus
-from hand_rows import log_softmax
+from hand_numbers import Numbers, each, exp, log, number, softplus
+from hand_rows import log_softmax, logsumexp
 from mpmath import mp
 
 
@@ -31,12 +31,14 @@ def labels(x: Numbers, target: Any, weight: Any, ignore_index: int) -> tuple[Any
 
 def cross_entropy(
     x: Numbers, target: Any, weight: Any = None, reduction: str = "mean", ignore_index: int = -100,
-    label_smoothing: float = 0.0,
+    label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float | None = None,
 ) -> Any:  # fmt: skip
     label, counts, w = labels(x, target, weight, ignore_index)
+    x = x if softcap is None else each(mp.tanh)(x / number(softcap)) * number(softcap)
     logs, e = log_softmax(x), number(label_smoothing)
     every = logs.sum(-1) if weight is None else (weight * logs).sum(-1)
     losses = -w * picked(logs, label) * (1 - e) - every * (e / x.shape[-1])
+    losses = losses + number(z_loss) * logsumexp(x) ** 2 if z_loss else losses
     return reduced(counts * losses, reduction, w.sum())
 
 
@@ -99,6 +101,9 @@ LOSSES = {
     "cross_entropy": cross_entropy,
     "linear_cross_entropy": lambda x, weight, target, **options: cross_entropy(
         x @ weight.T, target, **options
+    ),
+    "selective_log_softmax": lambda x, target, temperature=1.0: picked(
+        log_softmax(x / number(temperature)), target
     ),
     "nll": nll,
     "soft_cross_entropy": soft_cross_entropy,

@@ -245,6 +245,7 @@ def drawn(rng: np.random.Generator, op: Op, direction: Direction) -> tuple[str, 
     that nobody knows, and are then in the op's order."""
     takes = op.takes(direction)
     names = [*takes, *op.params]
+    meant = {*names, "dy"} if direction == "backward" else {*names}
     order = [str(name) for name in rng.permutation(names)]
     unknown = [name for name in takes if name not in op.optional and rng.random() < 0.3]
     in_order = iter(unknown)
@@ -257,7 +258,7 @@ def drawn(rng: np.random.Generator, op: Op, direction: Direction) -> tuple[str, 
             known = [
                 word
                 for word in SYNONYMS.get(name, "").split()
-                if len({*names} & {*MEANINGS[word], word}) == 1 and word not in op.outputs
+                if len(meant & {*MEANINGS[word], word}) == 1 and word not in op.outputs
             ]
             parameter = str(rng.choice([name, name.upper(), *known]))
         if parameter in meaning:

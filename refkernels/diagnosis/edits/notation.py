@@ -1,6 +1,7 @@
 """Notation: a node as a formula that a person reads: `sqrt(mean(x²) + eps)`.
 
-What is too deep is an ellipsis. Movements and storage are left out, as a paper would.
+What is too deep is an ellipsis. Movements, storage and a second way to compute a number are left
+out, as a paper would.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _TIGHT = ("multiply", "divide", "negative")
 
 def formula_of(node: Node, depth: int = _DEPTH) -> str:
     """The node as text."""
-    node = through(node)
+    node = _shown(node)
     parts = node.operands
     if node.op == "input":
         return str(node.option)
@@ -50,9 +51,14 @@ def formula_of(node: Node, depth: int = _DEPTH) -> str:
     return f"{name.get(node.op, node.op)}({inside})"
 
 
+def _shown(node: Node) -> Node:
+    node = through(node)
+    return _shown(node.operands[0]) if node.op == "either" else node
+
+
 def _within(node: Node, part: Node, depth: int) -> str:
     """An operand, in brackets where it binds less."""
-    op, text = through(part).op, formula_of(part, depth - 1)
+    op, text = _shown(part).op, formula_of(part, depth - 1)
     right = part is node.operands[-1] and node.op in ("subtract", "divide", "negative")
     loose = op in _LOOSE and (node.op in _TIGHT or right)
     return f"({text})" if loose or (op in _TIGHT and right and node.op == "divide") else text
@@ -60,7 +66,7 @@ def _within(node: Node, part: Node, depth: int) -> str:
 
 def _factor(part: Node, depth: int) -> str:
     text = formula_of(part, depth - 1)
-    return text if through(part).op in ("input", "number") else f"({text})"
+    return text if _shown(part).op in ("input", "number") else f"({text})"
 
 
 def _number(value: Fraction) -> str:

@@ -176,9 +176,9 @@ def loss_of(kind, x, target, weight=None, reduction="mean", ignore_index=-100):
     return loss.reshape(target.shape) if reduction == "none" else loss
 
 
-def cross_entropy(x, target, label_smoothing=0.0, **options):
-    if label_smoothing:
-        raise NotImplementedError("ONNX's SoftmaxCrossEntropyLoss has no smoothing of labels")
+def cross_entropy(x, target, label_smoothing=0.0, z_loss=0.0, softcap=None, **options):
+    if label_smoothing or z_loss or softcap is not None:
+        raise NotImplementedError("ONNX's SoftmaxCrossEntropyLoss has no such option")
     return loss_of("SoftmaxCrossEntropyLoss", x, target, **options)
 
 

@@ -80,10 +80,14 @@ def narrowed(wide):
 def of_rows(loss):
     """A loss of rows and their labels (or their shares of each class), for arrays of any rank."""
 
-    def function(x, target, weight=None, reduction="mean", **options):
+    def function(
+        x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0
+    ):  # fmt: skip
+        options = {"label_smoothing": label_smoothing} if label_smoothing else {}
         classes = x.shape[-1:]
         labels = target.reshape(-1, *(classes if target.ndim == x.ndim else ()))
-        answer = loss(x.reshape(-1, *classes), labels, weight, reduction=reduction, **options)
+        options.update(reduction=reduction, ignore_index=ignore_index)
+        answer = loss(x.reshape(-1, *classes), labels, weight, **options)
         return answer.reshape(x.shape[:-1]) if reduction == "none" else answer
 
     return function

@@ -72,7 +72,7 @@ FLAGS = {
 FORMULAS = {
     "rotary": "PyTorch ops", "glu": "PyTorch ops", "bias_gelu": "PyTorch ops",
     "add_rms_norm": "PyTorch ops", "lora_linear": "PyTorch ops",
-    "linear_cross_entropy": "PyTorch ops",
+    "linear_cross_entropy": "PyTorch ops", "selective_log_softmax": "PyTorch ops",
 }  # fmt: skip
 
 
@@ -100,6 +100,20 @@ def glu(a, b, activation="sigmoid"):
     if activation.startswith("gelu"):
         return F.gelu(a, approximate="tanh" if activation == "gelu_tanh" else "none") * b
     return getattr(F, activation)(a) * b
+
+
+def linear_cross_entropy(x, weight, target, softcap=None, z_loss=0.0, **options):
+    logits = F.linear(x, weight)
+    logits = logits if softcap is None else softcap * torch.tanh(logits / softcap)
+    loss = of_rows(F.cross_entropy)(logits, target, **options)
+    if not z_loss:
+        return loss
+    kept = target != options.get("ignore_index", -100)
+    squares = z_loss * torch.where(kept, torch.logsumexp(logits, -1) ** 2, 0.0)
+    reduction = options.get("reduction", "mean")
+    if reduction == "none":
+        return loss + squares
+    return loss + (squares.sum() if reduction == "sum" else squares.sum() / kept.sum())
 
 
 def embedding(weight, indices, padding_idx=None):
@@ -337,12 +351,7 @@ OPS = {
             F.linear(x, weight, bias) + F.linear(F.linear(x, lora_a), lora_b) * scale
         ),
     ),
-    "linear_cross_entropy": (
-        "loss",
-        lambda x, weight, target, **options: of_rows(F.cross_entropy)(
-            F.linear(x, weight), target, **options
-        ),
-    ),
+    "linear_cross_entropy": ("loss", linear_cross_entropy),
     "pow": ("y", lambda x, exponent: torch.pow(x, exponent)),
     "atan2": ("y", lambda a, b: torch.atan2(a, b)),
     "hypot": ("y", lambda a, b: torch.hypot(a, b)),
@@ -351,6 +360,12 @@ OPS = {
     "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", lambda **given: clip_values(torch, **given)),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
+    "selective_log_softmax": (
+        "y",
+        lambda x, target, temperature=1.0: torch.gather(
+            F.log_softmax(x if temperature == 1 else x / temperature, -1), -1, target[..., None]
+        )[..., 0],
+    ),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
     "cross_entropy": ("loss", of_rows(F.cross_entropy)),
     "nll": ("loss", of_rows(F.nll_loss)),

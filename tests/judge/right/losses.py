@@ -86,6 +86,10 @@ def _at(x, target):
     return np.take_along_axis(x, target.clip(0, x.shape[-1] - 1)[..., None], -1)[..., 0]
 
 
+def _selected(total, x, target, temperature=1.0):
+    return _at(_log_softmax(total, x / _k(x, temperature)), target)
+
+
 def _nll(total, x, target, weight=None, reduction="mean", ignore_index=-100):
     kept = target != ignore_index
     own = np.ones(target.shape, x.dtype) if weight is None else weight[target.clip(0)]
@@ -116,7 +120,7 @@ globals().update(
         {
             "mse": _mse, "l1": _l1, "huber": _huber_loss, "smooth_l1": _smooth_l1,
             "kl_div": _kl_div, "bce_with_logits": _bce, "nll": _nll, "soft_cross_entropy": _soft,
-            "masked_lm_loss": _masked,
+            "masked_lm_loss": _masked, "selective_log_softmax": _selected,
         },
         TOTALS,
     )
