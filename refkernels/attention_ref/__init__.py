@@ -33,9 +33,17 @@ __all__ = [
 ATTENTION = formula_op(
     "attention",
     "q[... m d], k[... n d], v[... n e], mask[... m n]?, keep[... m n]?:bool, lengths[...]?:int, "
-    "sinks[...]? -> y[... m e], lse[... m]",
+    "sinks[...]?, alibi_slopes[...]?, prefix[...]?:int, cu_seqlens_q[s]?:int, "
+    "cu_seqlens_k[s]?:int, block_table[b t]?:int -> y[... m e], lse[... m]",
     coupled="d n",
-    params={"scale": None, "causal": "none", "window": None, "softcap": None},
+    params={
+        "scale": None,
+        "causal": "none",
+        "window": None,
+        "softcap": None,
+        "causal_block": None,
+        "layout": "bhsd",
+    },
     prepare=layout.prepare,
     forms={
         "plain": formulas.plain,
@@ -90,12 +98,14 @@ class AttentionBackward(NamedTuple):
 
 def attention(
     q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, lengths: Any = None,
-    sinks: Any = None, *, scale: float | None = None, causal: str = "none",
-    window: tuple[int, int] | None = None, softcap: float | None = None,
+    sinks: Any = None, alibi_slopes: Any = None, prefix: Any = None, cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None, block_table: Any = None, *, scale: float | None = None,
+    causal: str = "none", window: tuple[int, int] | None = None, softcap: float | None = None,
+    causal_block: int | None = None, layout: str = "bhsd",
     return_lse: bool = False, certify: Certify = "enclosure",
 ) -> Any:  # fmt: skip
     """y_i = sum_j p_ij v_j, p_ij = e^(s_ij - lse_i), lse_i = log(sum_j e^(s_ij) + e^(sink)),
-    s_ij = c(scale (q_i . k_j)) + mask_ij, all sums over the keys that take part.
+    s_ij = c(scale (q_i . k_j)) - slope |i - j| + mask_ij, all sums over the keys that take part.
 
     q, k, v     (..., queries, d), (..., keys, d) and (..., keys, e): float16, bfloat16, float32 or
                 float64 (NumPy, DLPack, `__array__`). The leading axes are the same, except that
@@ -108,20 +118,32 @@ def attention(
                 the keys before that index take part
     sinks       one number for each head of q, or of a shape that broadcasts to q's leading axes: a
                 score that has no value (gpt-oss); none by default. It gets no gradient here
+    alibi_slopes    arranged as sinks: a head's slope, where i is the query's position (ALiBi)
+    prefix      arranged as lengths: keys before that index are seen whatever `causal` says
+    cu_seqlens_q, cu_seqlens_k    packed sequences, (sequences + 1,), from 0: sequence s has the
+                queries, and keys, from cu_seqlens[s] to cu_seqlens[s + 1]; positions count from
+                there. q is (heads, queries, d), and prefix has one number for each sequence
+    block_table (sequences, t): k and v are pages, (pages, heads, size, d), and sequence s has the
+                keys of the pages block_table[s], up to lengths[s]. q is (sequences, heads, queries,
+                d), or packed with cu_seqlens_q alone. Forward only
     scale       1 / sqrt(d) by default, exactly
     causal      "top_left": query i sees keys j <= i (PyTorch's is_causal). "bottom_right":
-                j <= i + keys - queries (FlashAttention's from 2.1 on). Else "none"
+                j <= i + keys - queries (FlashAttention's from 2.1 on), keys and queries being those
+                of its sequence where they are packed or paged. Else "none"
+    causal_block    a query sees to the end of its own block of so many keys
     window      (left, right): a query sees keys from left before its own position to right after
                 it, and none beyond it if causal; -1 for no limit. Query i's position is i, or
                 i + keys - queries unless causal is "top_left" (FlashAttention's window_size)
     softcap     c(s) = softcap tanh(s / softcap) (Gemma 2); by default c(s) = s
+    layout      "bhsd"; or "bshd": q, k, v, y and their gradients have the heads after the queries
+                or keys, (batch, queries, heads, d) or, packed, (queries, heads, d)
     return_lse  True: y and lse, an `Attention`; False: y alone
 
-    ALiBi, block-causal and prefix masks are `mask` and `keep`; a step of decoding is one query. A
-    query for which no key takes part has y = 0, the empty sum, and no gradient, as in PyTorch
-    from 2.5 on and in FlashAttention; a kernel that evaluates the formula itself returns 0 / 0,
-    NaN. NaN and infinite inputs give what IEEE 754 arithmetic gives by the formula, in which a key
-    that takes no part has p = 0: its NaN in v makes y NaN. A sink counts as a key of zeros.
+    A step of decoding is one query. A query for which no key takes part has y = 0, the empty sum,
+    and no gradient, as in PyTorch from 2.5 on and in FlashAttention; a kernel that evaluates the
+    formula itself returns 0 / 0, NaN. NaN and infinite inputs give what IEEE 754 arithmetic gives
+    by the formula, in which a key that takes no part has p = 0: its NaN in v makes y NaN. A sink
+    counts as a key of zeros; keys beyond the length of a paged sequence are none.
 
     The bound is elementwise in `OPS`. It is proven for the forms `plain`, `deferred`, (e v) / S,
     and `streaming` (online softmax in blocks of any size, p or e kept in q's format), and for
@@ -132,7 +154,8 @@ def attention(
     Raises TypeError for other dtypes; ValueError for shapes and params that do not fit, and lengths
     that k does not have.
     Sources: Vaswani et al. (2017), arXiv:1706.03762; Ainslie et al. (2023), arXiv:2305.13245;
-    Gemma Team (2024), arXiv:2408.00118, softcap; OpenAI (2025), arXiv:2508.10925, sinks.
+    Gemma Team (2024), arXiv:2408.00118, softcap; OpenAI (2025), arXiv:2508.10925, sinks; Press et
+    al. (2022), arXiv:2108.12409, ALiBi; Kwon et al. (2023), arXiv:2309.06180, pages.
     """
     arguments = {name: given for name, given in locals().items() if name != "return_lse"}
     answer = Attention(**ATTENTION.ask(arguments))
@@ -141,16 +164,18 @@ def attention(
 
 def attention_backward(
     dy: Any, q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, lengths: Any = None,
-    sinks: Any = None, *, scale: float | None = None, causal: str = "none",
-    window: tuple[int, int] | None = None, softcap: float | None = None,
+    sinks: Any = None, alibi_slopes: Any = None, prefix: Any = None, cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None, block_table: Any = None, *, scale: float | None = None,
+    causal: str = "none", window: tuple[int, int] | None = None, softcap: float | None = None,
+    causal_block: int | None = None, layout: str = "bhsd",
     certify: Certify = "enclosure",
 ) -> AttentionBackward:  # fmt: skip
     """dv = pT dy, dq = scale ds k, dk = scale dsT q, with ds = p (dp - D) c', dp = dy vT and
     D_i = sum_j p_ij dp_ij; c' is 1, or 1 - tanh(s / softcap)^2. With grouped heads, dk and dv sum
     over each group.
 
-    dy has y's shape; otherwise as `attention`. mask gets no gradient here. The bound allows p
-    kept from the forward pass or recomputed from the log-sum-exp, and D computed from y.
+    dy has y's shape; otherwise as `attention`. mask and slopes get no gradient here. The bound
+    allows p kept from the forward pass or recomputed from the log-sum-exp, and D computed from y.
     """
     return AttentionBackward(**ATTENTION.ask(locals()))
 

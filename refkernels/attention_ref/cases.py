@@ -66,6 +66,17 @@ def attention_cases() -> list[Case]:
             "decode", {"keys": 12}, _with_sinks((2, 4), 1, 12, 8, key_heads=2),
             {"causal": "bottom_right", "window": (7, 0), "softcap": 4.0},
         ),
+        make("alibi", {"heads": 4}, _with_slopes, {"causal": "top_left"}),
+        make("prefix", {"keys": 9}, _with_prefix, {"causal": "top_left"}),
+        make(
+            "causal", {"keys": 12, "block": 4}, _drawn((2, 2), 12, 12, 8),
+            {"causal": "bottom_right", "causal_block": 4},
+        ),
+        make("packed", {"sequences": 3}, _packed, {"causal": "bottom_right", "layout": "bshd"}),
+        make(
+            "paged", {"page": 4}, _paged, {"causal": "bottom_right", "layout": "bshd"},
+            directions=("forward",),
+        ),
     ]  # fmt: skip
 
 
@@ -99,6 +110,34 @@ def _with_sinks(leading: tuple[int, ...], *sizes: int, key_heads: int) -> Build:
         return {**arrays, "sinks": 2.0 * rng.standard_normal(leading[-1])}
 
     return build
+
+
+def _with_slopes(rng: Generator, dtype: str) -> Arrays:
+    arrays = _drawn((2, 4), 9, 9, 8, key_heads=2)(rng, dtype)
+    return {**arrays, "alibi_slopes": np.array([0.5, 0.25, 0.125, 0.0625])}
+
+
+def _with_prefix(rng: Generator, dtype: str) -> Arrays:
+    return {**_drawn((2, 2), 9, 9, 8)(rng, dtype), "prefix": np.array([[3], [6]])}
+
+
+def _packed(rng: Generator, dtype: str) -> Arrays:
+    """The second sequence has one query, and keys before it."""
+    arrays = _drawn((4,), 11, 14, 8, key_heads=2)(rng, dtype)
+    long = {name: np.swapaxes(array, -2, -3) for name, array in arrays.items()}
+    ends = {"cu_seqlens_q": np.array([0, 4, 5, 11]), "cu_seqlens_k": np.array([0, 4, 8, 14])}
+    return {**long, **ends}
+
+
+def _paged(rng: Generator, dtype: str) -> Arrays:
+    """Pages of 4 keys, in no order, and two that belong to no sequence."""
+    return {
+        "q": rng.standard_normal((2, 2, 4, 8)),
+        "k": rng.standard_normal((7, 4, 2, 8)),
+        "v": rng.standard_normal((7, 4, 2, 8)),
+        "block_table": np.array([[5, 1, -1], [0, 6, 3]]),
+        "lengths": np.array([6, 11]),
+    }
 
 
 def _offset(offset: float) -> Build:

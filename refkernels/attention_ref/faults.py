@@ -14,7 +14,7 @@ import numpy as np
 
 from refkernels.attention_ref import formulas
 from refkernels.attention_ref.formulas import factor, scores, turned
-from refkernels.attention_ref.layout import present
+from refkernels.attention_ref.layout import OF_QUERIES, present
 from refkernels.ops import Fault
 from refkernels.softmax_ref.formulas import at, exponential, pivot
 
@@ -63,6 +63,11 @@ def _other_corner(
     return {"position": position + (offset if corner == "top_left" else -offset)}
 
 
+def _by_tokens(xp: Any, q: Any, own: Any = None, position: Any = None, **_: Any) -> dict[str, Any]:
+    """A query sees up to itself, not to its block's end."""
+    return {"position": position if own is None or position is None else own}
+
+
 def _without(*names: str) -> Change:
     return lambda xp, q, **arguments: dict.fromkeys(names)
 
@@ -94,7 +99,7 @@ def _tiled(xp: Any, formula: Any, q: Any, group: int, **arguments: Any) -> Any:
 
         return change(array) if isinstance(array, np.ndarray) else xp.rearrange(change, array)
 
-    by_query = ("dy", "mask", "keep", "unmasked", "position")
+    by_query = ("dy", "mask", "keep", "unmasked", "alibi_slopes", *OF_QUERIES)
     moved = {name: across(arguments.get(name)) for name in by_query if name in arguments}
     result = formula(xp, q=across(q), group=group, **{**arguments, **moved})
     over = 2 if "dy" not in arguments else 1  # lse too has a row for each query
@@ -214,6 +219,10 @@ FAULTS = (
     _with_arguments("mask_inverted", _inverted_mask),
     _with_arguments("mask_scaled", _scaled_mask),
     _with_arguments("lengths_ignored", _without("lengths")),
+    _with_arguments("sequences_ignored", _without("begin", "end")),
+    _with_arguments("prefix_ignored", _without("prefix")),
+    _with_arguments("causal_by_tokens", _by_tokens),
+    _with_arguments("alibi_ignored", _without("alibi_slopes")),
     _with_arguments("window_ignored", _without("first")),
     _with_arguments("window_wider", partial(_first_moved, -1)),
     _with_arguments("window_narrower", partial(_first_moved, 1)),

@@ -1,6 +1,7 @@
 """The formulas of scaled dot-product attention and of its gradients.
 
-    s = c(scale q kᵀ) + mask,   p_ij = e^(s_ij - m_i) / S_i,   y = p v,   lse = m + log S
+    s = c(scale q kᵀ) - slope |i - j| + mask,   p_ij = e^(s_ij - m_i) / S_i,
+    y = p v,   lse = m + log S
 
     dv = pᵀ dy,   ds = p (dp - D),  dp = dy vᵀ,  D_i = sum_j p_ij dp_ij,
     dq = scale ds k,   dk = scale dsᵀ q
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.attention_ref.layout import present
+from refkernels.attention_ref.layout import distances, present
 from refkernels.softmax_ref.formulas import capped, exponential, pivot
 
 
@@ -40,11 +41,23 @@ def as_is(a: Any) -> Any:
     return a
 
 
+def biased(
+    xp: Any, s: Any, mask: Any = None, alibi_slopes: Any = None, own: Any = None,
+    sunk: bool = False, kept: Any = as_is, **_: Any,
+) -> Any:  # fmt: skip
+    """The scores with what is added to them. `kept` is applied to each result."""
+    if alibi_slopes is not None:
+        slopes = xp.reshape(alibi_slopes, (*alibi_slopes.shape, 1))
+        s = kept(s - kept(slopes * xp.array(distances(s.shape, own, sunk))))
+    return s if mask is None else kept(s + mask)
+
+
 def scores(
-    xp: Any, q: Any, k: Any, scale: Any = None, mask: Any = None, softcap: Any = None, **_: Any
-) -> Any:
+    xp: Any, q: Any, k: Any, scale: Any = None, mask: Any = None, softcap: Any = None,
+    **options: Any,
+) -> Any:  # fmt: skip
     s = capped(xp, xp.matmul(q, turned(xp, k)) * factor(xp, q, scale), softcap)
-    return s if mask is None else s + mask
+    return biased(xp, s, mask, **options)
 
 
 def uncapped(xp: Any, ds: Any, q: Any, k: Any, options: Any) -> Any:
@@ -98,7 +111,7 @@ def stored(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     """One kernel for each op: every result is stored in the storage format."""
     s = xp.store(xp.store(xp.matmul(q, turned(xp, k))) * factor(xp, q, options.get("scale")))
     s = capped(xp, s, options.get("softcap"), xp.store)
-    s = s if options.get("mask") is None else xp.store(s + options["mask"])
+    s = biased(xp, s, kept=xp.store, **options)
     lanes = present(s.shape, **options)
     return xp.matmul(xp.store(weights(xp, s, lanes)), v), log_total(xp, s, lanes)
 

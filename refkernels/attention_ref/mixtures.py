@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from refkernels.attention_ref.formulas import as_is, factor, total, turned, without_keys
+from refkernels.attention_ref.formulas import as_is, biased, factor, total, turned, without_keys
 from refkernels.attention_ref.layout import present
 from refkernels.softmax_ref.formulas import exponential, pivot
 from refkernels.softmax_ref.mixtures import by_either, online
@@ -43,7 +43,7 @@ def _tanh(xp: Any, keep: Keep, s: Any, softcap: Any) -> Any:
 def _scores(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any:
     s, softcap = _products(xp, keep, q, k, options), options.get("softcap")
     s = s if softcap is None else keep(softcap * _tanh(xp, keep, s, softcap))
-    return s if options.get("mask") is None else keep(s + options["mask"])
+    return biased(xp, s, kept=keep, **options)
 
 
 def _uncapped(xp: Any, keep: Keep, ds: Any, q: Any, k: Any, options: dict[str, Any]) -> Any:

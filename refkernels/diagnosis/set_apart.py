@@ -111,7 +111,6 @@ def _fills_a_core(problem: Problem, output: str, wrong: Array) -> bool:
     question = definition.question(problem.direction, problem.inputs, problem.params)
     if not question.rows_of[output] or question.rows in (0, wrong.size):
         return False
-    width = wrong.size // question.rows
-    places = np.arange(wrong.size).reshape(question.shapes[output])
-    core = np.asarray(question.restore(output, places)).reshape(-1) // width
+    width = question.in_axes(output, wrong)[0].size
+    core = question.order(output).reshape(-1) // width
     return bool(np.any(np.bincount(core, wrong.reshape(-1)) == width))

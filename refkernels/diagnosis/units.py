@@ -93,24 +93,30 @@ def _of_rows(definition: Formulas, problem: Problem, output: str) -> Units:
     """The units of an op whose elements depend on their whole row."""
     question = definition.question(problem.direction, problem.inputs, problem.params)
     exact = np.asarray(problem.truth.reference[output])
-    size = exact.size
-    order = question.restore(output, np.arange(size).reshape(question.shapes[output])).reshape(-1)
-    place = np.argsort(order)  # of each canonical element
+    order = question.order(output).reshape(-1)
+    canonical_exact = question.in_axes(output, exact).reshape(-1)
+    size = canonical_exact.size
+    place = np.full(size, -1)  # of each canonical element, -1 where users see none
+    place[order] = np.arange(order.size)
     summed = question.rows > 1 and not question.rows_of[output]
     labels = None if summed else _connected(definition, problem, question, output)
     if labels is not None:
-        places, owner = independence.units(labels.reshape(-1), exact.reshape(-1)[place])
-        return Units(place[places], owner)
+        places, owner = independence.units(labels.reshape(-1), canonical_exact)
+        return _seen(place[places], owner)
     by_row = [array for array in question.arrays.values() if array is not None and len(array) > 1]
     rows = [array.reshape(question.rows, -1) for array in by_row or [np.zeros((1, 1))]]
     if not question.rows_of[output]:
-        places = _spaced(size)
+        places = _spaced(order.size)
         return Units(places, np.arange(places.size), int(distinct(_ids(rows)).size))
-    cores = _firsts(_ids([*rows, exact.reshape(-1)[place].reshape(question.rows, -1)]))
+    cores = _firsts(_ids([*rows, canonical_exact.reshape(question.rows, -1)]))
     width = size // max(question.rows, 1)
     cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
     canonical = (cores[:, None] * width + np.arange(width)).reshape(-1)
-    return Units(place[canonical], np.repeat(np.arange(cores.size), width))
+    return _seen(place[canonical], np.repeat(np.arange(cores.size), width))
+
+
+def _seen(places: Places, owner: Places) -> Units:
+    return Units(places[places >= 0], owner[places >= 0])
 
 
 def _connected(

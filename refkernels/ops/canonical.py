@@ -89,6 +89,18 @@ class Canonical:
         """Whether any array is binary64."""
         return any(a is not None and a.dtype == np.float64 for a in self.arrays.values())
 
+    def order(self, name: str) -> npt.NDArray[np.intp]:
+        """The place of each of an output's elements, as users see them, in the canonical array;
+        that may have more: the gradient of the key that stands for an attention's sink."""
+        shape = self.shapes[name]
+        return np.asarray(self.restore(name, np.arange(math.prod(shape)).reshape(shape)))
+
+    def in_axes(self, name: str, array: Array) -> Array:
+        """An output, from the axes that users see to the canonical ones; 0 where users see none."""
+        result = np.zeros(math.prod(self.shapes[name]), array.dtype)
+        result[self.order(name).reshape(-1)] = array.reshape(-1)
+        return result.reshape(self.shapes[name])
+
     @cached_property
     def finite(self) -> bool:
         """Whether all numbers are finite."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -130,8 +129,7 @@ class Formulas:
         }
         question = self.question(direction, places, params)
         shape = question.shapes[output]
-        order = question.restore(output, np.arange(math.prod(shape)).reshape(shape))
-        row, *places_of_letters = np.unravel_index(int(order[index]), shape)
+        row, *places_of_letters = np.unravel_index(int(question.order(output)[index]), shape)
         argument = question.signature.gives[output]
         at = ((int(row),) if argument.rows else ()) + tuple(
             int(i) for i in places_of_letters[: len(argument.own)]

@@ -147,9 +147,31 @@ NORMS = {
 
 def attention(
     q: Numbers, k: Numbers, v: Numbers, mask: Any = None, keep: Any = None, lengths: Any = None,
-    sinks: Any = None, scale: Any = None, causal: str = "none", window: Any = None,
-    softcap: Any = None,
+    sinks: Any = None, alibi_slopes: Any = None, prefix: Any = None, cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None, block_table: Any = None, scale: Any = None, causal: str = "none",
+    window: Any = None, softcap: Any = None, causal_block: Any = None, layout: str = "bhsd",
 ) -> Any:  # fmt: skip
+    options = {"scale": scale, "causal": causal, "window": window, "softcap": softcap}
+    if layout == "bshd":
+        q, k, v = (np.swapaxes(a, -2, -3) for a in (q, k, v))
+    if cu_seqlens_q is not None or block_table is not None:  # one sequence after the other
+        if block_table is not None:
+            keys, values = (
+                [
+                    np.concatenate(list(a[pages]), -2)[:, :length]
+                    for pages, length in zip(block_table, lengths, strict=True)
+                ]
+                for a in (k, v)
+            )
+        else:
+            q = np.split(q, cu_seqlens_q[1:-1], -2)
+            keys, values = (np.split(a, cu_seqlens_k[1:-1], -2) for a in (k, v))
+        apart = [attention(*one, **options) for one in zip(q, keys, values, strict=True)]
+        axis = -2 if block_table is None else 0
+        join = np.concatenate if block_table is None else np.stack
+        y = join([one["y"] for one in apart], axis)
+        lse = join([one["lse"][..., None] for one in apart], axis)[..., 0]
+        return {"y": np.swapaxes(y, -2, -3) if layout == "bshd" else y, "lse": lse}
     group = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
     if group > 1:
         k, v = np.repeat(k, group, -3), np.repeat(v, group, -3)
@@ -159,7 +181,10 @@ def attention(
         scores = each(mp.tanh)(scores / number(softcap)) * number(softcap)
     m, n = scores.shape[-2:]
     i, j = np.arange(m)[:, None], np.arange(n)
+    offset = 0 if causal == "top_left" else n - m
     sees = np.ones(scores.shape, bool)
+    if alibi_slopes is not None:
+        scores = scores - abs(i + offset - j) * alibi_slopes[..., None, None]
     if mask is not None:
         sees = sees & (mask != -mp.inf)
         scores = scores + np.where(mask == -mp.inf, mp.mpf(0), mask)
@@ -169,9 +194,11 @@ def attention(
         lengths = np.broadcast_to(lengths, (*q.shape[:-3], q.shape[-3] // group))
         sees = sees & (j < np.repeat(lengths, group, -1)[..., None, None])
     if causal != "none":
-        sees = sees & (j <= i + (n - m if causal == "bottom_right" else 0))
+        size = causal_block or 1
+        seen = j <= ((i + offset) // size + 1) * size - 1
+        sees = sees & (seen if prefix is None else seen | (j < prefix[..., None, None]))
     if window is not None:
-        away = j - i - (0 if causal == "top_left" else n - m)
+        away = j - i - offset
         sees = sees & (away >= -window[0]) & (away <= window[1])
     top = scores.max(-1, keepdims=True)
     e = np.where(sees, exp(scores - top), mp.mpf(0))

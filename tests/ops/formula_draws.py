@@ -100,6 +100,8 @@ def draw(
     for name, argument in signature.takes.items():
         if argument.optional and rng.random() < 0.5:
             continue
+        if argument.optional and argument.kind == "int" and not argument.rows:
+            continue  # offsets and tables say where the others' rows are
         own = tuple((above if name == op.cotangent else lengths)[x] for x in argument.own)
         chosen = kind or str(rng.choice(KINDS))
         shape = (leading if argument.rows else ()) + own

@@ -265,7 +265,7 @@ class Screen:
 
     def places(self, name: str) -> Array:
         """Where in an output the elements stand that are read."""
-        every = _in_axes(self.question, name, np.arange(np.prod(self.question.shapes[name])))
+        every = self.question.in_axes(name, np.arange(self.question.order(name).size))
         return (every[self.rows] if self.question.rows_of[name] else every).reshape(-1)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
@@ -303,9 +303,9 @@ def _rows(
         return np.arange(question.rows)
     wrong = np.zeros(question.rows, bool)
     for name in names:
-        got = _in_axes(question, name, outputs[name]).astype(np.float64)
-        exact = _in_axes(question, name, np.asarray(problem.truth.reference[name]))
-        bound = _in_axes(question, name, problem.truth.bound[name])
+        got = question.in_axes(name, outputs[name]).astype(np.float64)
+        exact = question.in_axes(name, np.asarray(problem.truth.reference[name]))
+        bound = question.in_axes(name, problem.truth.bound[name])
         with np.errstate(all="ignore"):
             off = ~(np.abs(got - exact) <= bound) & ~((got == exact) | np.isnan(exact))
         wrong |= off.reshape(question.rows, -1).any(axis=1)
@@ -328,19 +328,10 @@ def _tells(array: Array) -> bool:
     return np.unique(array).size > 1 or not has_few_bits(array.reshape(-1)[:1], format).any()
 
 
-def _in_axes(question: Canonical, name: str, array: Array) -> Array:
-    """An output, in the axes of the formula."""
-    shape = question.shapes[name]
-    order = question.restore(name, np.arange(int(np.prod(shape))).reshape(shape))
-    result = np.empty(int(np.prod(shape)), array.dtype)
-    result[np.asarray(order).reshape(-1)] = array.reshape(-1)
-    return result.reshape(shape)
-
-
 def _observed(
     problem: Problem, question: Canonical, name: str, got: Array, rows: npt.NDArray[np.intp]
 ) -> Observation:
-    seen = _in_axes(question, name, got)
+    seen = question.in_axes(name, got)
     seen = seen[rows] if question.rows_of[name] else seen
     plain, format = problem.truth.plain[name], problem.format_of(name)
     steps = code_lengths.steps(

@@ -110,8 +110,8 @@ def linear(x, weight, bias=None):
 
 
 def attention(
-    q, k, v, mask=None, keep=None, lengths=None, sinks=None, scale=None, causal="none", window=None,
-    softcap=None,
+    q, k, v, mask=None, keep=None, lengths=None, sinks=None, alibi_slopes=None, scale=None,
+    causal="none", window=None, softcap=None,
 ):  # fmt: skip
     """The usual NumPy code."""
     n, lanes = k.shape[-2], attention_mask(q, k, keep, lengths, causal, window)
@@ -122,6 +122,10 @@ def attention(
     if softcap is not None:
         softcap = q.dtype.type(softcap)
         scores = softcap * np.tanh(scores / softcap)
+    if alibi_slopes is not None:
+        own = np.arange(q.shape[-2])[:, None] + (0 if causal == "top_left" else n - q.shape[-2])
+        away = np.abs(own - np.arange(n)).astype(q.dtype)
+        scores = scores - alibi_slopes[..., None, None] * away
     scores = scores if mask is None else scores + mask
     scores = scores if lanes is None else np.where(lanes, scores, q.dtype.type(-np.inf))
     if sinks is not None:
