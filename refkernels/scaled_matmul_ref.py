@@ -3,9 +3,9 @@
     c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j
     c_ij = sum over g of scale_a_ig scale_b_gj (sum over k in group g of a_ik b_kj) + bias_j
 
-a and b are float8, float6, float4, int8, int4, or numbers of any format. Their values are taken as
-exact: the answer is the product of these operands, not of the numbers from which they were
-quantized. c may have any format.
+with b_kj - zero_b_gj for b_kj where there are zero points. a and b are float8, float6, float4,
+int8, int4, or numbers of any format. Their values are taken as exact: the answer is the product of
+these operands, not of the numbers from which they were quantized. c may have any format.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from refkernels.ops.letters import Signature
 __all__ = ["OPS", "scaled_matmul"]
 Array = npt.NDArray[Any]
 _SIGNATURE = Signature.parse(
-    "a[... k], b[k n], scale_a[...], scale_b[n], bias[n]?, row[...]:int -> c[... n]"
+    "a[... k], b[k n], scale_a[...], scale_b[n], bias[n]?, zero_b[n]?:int, row[...]:int -> c[... n]"
 )
 _GROUPED = Signature.parse(
-    "a[... k], b[k n], scale_a[... g], scale_b[g n], bias[n]?, row[...]:int -> c[... n]"
+    "a[... k], b[k n], scale_a[... g], scale_b[g n], bias[n]?, zero_b[g n]?:int, row[...]:int "
+    "-> c[... n]"
 )
 _E4M3, _E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2)
 
@@ -87,7 +88,11 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
         raise ValueError(f"a has shape {a.shape} and b {b.shape}, not (..., K) and (K, N).")
     columns = b.shape[1:]
     rows = int(np.prod(a.shape[:-1]))
-    groups = _groups(a, b, scale_a, scale_b)
+    groups, zero_b = _groups(a, b, scale_a, scale_b), inputs.get("zero_b")
+    if zero_b is not None and zero_b.shape != scale_b.shape:
+        raise ValueError(
+            f"zero_b has shape {zero_b.shape}: it must be {scale_b.shape}, as scale_b's."
+        )
     if groups:
         scales = (
             scale if scale.ndim == of.ndim else np.expand_dims(np.broadcast_to(scale, kept), axis)
@@ -97,8 +102,11 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
         )  # fmt: skip
         wide = (*a.shape[:-1], groups), (groups, *columns)
         scale_a, scale_b = map(np.broadcast_to, scales, wide)
+        if zero_b is not None and zero_b.ndim != b.ndim:
+            zero_b = np.broadcast_to(zero_b, columns)[None]
         arrays = {
             **inputs, "a": _exact(a), "b": _exact(b), "scale_a": scale_a, "scale_b": scale_b,
+            "zero_b": None if zero_b is None else np.broadcast_to(zero_b, wide[1]),
             "row": np.arange(rows).reshape(a.shape[:-1]),
         }  # fmt: skip
         return Prepared(arrays, {"operands": None}, signature=_GROUPED)
@@ -118,11 +126,13 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
         "b": _exact(b),
         "scale_a": np.broadcast_to(scale_a, a.shape[:-1]),
         "scale_b": np.broadcast_to(scale_b, columns),
+        "zero_b": None if zero_b is None else np.broadcast_to(zero_b, columns),
         "row": np.arange(rows).reshape(a.shape[:-1]),
     }
     flat = np.broadcast_to(scale_a, a.shape[:-1]).reshape(rows)
     operands = _Operands(a.reshape(rows, a.shape[-1]), b, flat, arrays["scale_b"])
-    return Prepared(arrays, {"operands": operands}, signature=_SIGNATURE)
+    params = {"operands": operands if zero_b is None else None}
+    return Prepared(arrays, params, signature=_SIGNATURE)
 
 
 def _groups(a: Array, b: Array, scale_a: Array, scale_b: Array) -> int:
@@ -142,6 +152,45 @@ def _groups(a: Array, b: Array, scale_a: Array, scale_b: Array) -> int:
             "must have equally many groups, which divide b's rows."
         )
     return int(groups)
+
+
+def _centred(formula: Any) -> Any:
+    """The formula of operands b without their zero points."""
+
+    def centred(
+        xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, zero_b: Any = None, bias: Any = None,
+        **rest: Any,
+    ) -> Any:  # fmt: skip
+        if zero_b is not None:
+            b = _by_group(xp, b, scale_a) - _zeros(xp, zero_b, scale_a)
+            b = xp.reshape(b, (b.shape[0] * b.shape[1], b.shape[2]))
+        return formula(xp, a=a, b=b, scale_a=scale_a, scale_b=scale_b, bias=bias, **rest)
+
+    return centred
+
+
+def _by_group(xp: Any, b: Any, scale_a: Any) -> Any:
+    groups = scale_a.shape[-1] if _is_grouped(scale_a) else 1
+    return xp.reshape(b, (groups, b.shape[-2] // groups, b.shape[-1]))
+
+
+def _zeros(xp: Any, zero_b: Any, scale_a: Any) -> Any:
+    groups = scale_a.shape[-1] if _is_grouped(scale_a) else 1
+    return xp.reshape(xp.array(np.asarray(zero_b, np.float64)), (groups, 1, zero_b.shape[-1]))
+
+
+def _offset_after(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, zero_b: Any = None, bias: Any = None,
+    **_: Any,
+) -> Any:  # fmt: skip
+    """The products with the zero points subtracted from those with b."""
+    y = _after(xp, a, b, scale_a, scale_b)
+    if zero_b is not None:
+        parts = _by_group(xp, b, scale_a)
+        zeros = xp.broadcast(_zeros(xp, zero_b, scale_a), parts.shape)
+        zeros = xp.reshape(zeros, (parts.shape[0] * parts.shape[1], parts.shape[2]))
+        y = y - _after(xp, a, zeros, scale_a, scale_b)
+    return _plus(y, bias)
 
 
 def _product(xp: Any, a: Any, b: Any) -> Any:
@@ -295,15 +344,18 @@ def _wrapped(
     return _plus(total * _column(xp, scale_a) * scale_b, bias)
 
 
+_FORMULAS: dict[str, Any] = {
+    "scales_inverted": _inverted,
+    "scales_swapped": _swapped,
+    "first_group_scale": _first_group,
+    "float8_misread": _of_others("misread"),
+    "nan_saturated": _of_others("saturated"),
+    "int16_wrapped": _wrapped,
+}
+_UNSTABLE = {"narrow_accumulator": _narrow, "scaled_operands_rounded": _rounded}
 _FAULTS = (
-    Fault("scales_inverted", _inverted),
-    Fault("scales_swapped", _swapped),
-    Fault("first_group_scale", _first_group),
-    Fault("float8_misread", _of_others("misread")),
-    Fault("nan_saturated", _of_others("saturated")),
-    Fault("int16_wrapped", _wrapped),
-    Fault("narrow_accumulator", _narrow, unstable=True),
-    Fault("scaled_operands_rounded", _rounded, unstable=True),
+    *(Fault(cause, _centred(formula)) for cause, formula in _FORMULAS.items()),
+    *(Fault(cause, _centred(formula), unstable=True) for cause, formula in _UNSTABLE.items()),
 )
 
 
@@ -335,6 +387,8 @@ def cases() -> list[Case]:
         make("groups", {"groups": 3, "of": "e4m3"}, 6, 48, 5, groups=3),
         make("groups", {"groups": 4, "of": "e2m1"}, 6, 64, 5, operands="float4_e2m1fn", groups=4),
         make("groups", {"groups": 2, "of": "int4"}, 5, 64, 7, operands="int4", groups=2),
+        make("zero_points", {"groups": 4, "of": "uint4"}, 5, 64, 7, operands="uint4", groups=4),
+        make("zero_points", {"of": "uint8"}, 5, 48, 7, operands="uint8", rows=True),
     ]
 
 
@@ -354,14 +408,18 @@ def _drawn(
     shapes = ((m, groups), (groups, n)) if groups else (m, n) if rows else ((), ())
     scales = [rng.uniform(0.001, 0.1, size) for size in shapes]
     arrays = {"a": a, "b": b, "scale_a": np.asarray(scales[0]), "scale_b": np.asarray(scales[1])}
+    if kind.name.startswith("uint"):
+        arrays["a"] = rng.standard_normal((m, k))
+        arrays["zero_b"] = rng.integers(0, 16 if kind.name == "uint4" else 256, shapes[1])
     if bias:
         arrays["bias"] = bias * rng.standard_normal(n)
     return arrays
 
 
 def _low(rng: np.random.Generator, shape: tuple[int, ...], kind: Any, every: bool) -> Array:
-    if kind.name == "int4":
-        return rng.integers(-8, 8, shape).astype(kind)
+    if kind.name in ("int4", "uint4", "uint8"):
+        low, high = {"int4": (-8, 8), "uint4": (0, 16), "uint8": (0, 256)}[kind.name]
+        return rng.integers(low, high, shape).astype(kind)
     if kind == np.int8:
         return rng.integers(-128 if every else -127, 128, shape).astype(np.int8)
     if every:
@@ -373,8 +431,13 @@ def _low(rng: np.random.Generator, shape: tuple[int, ...], kind: Any, every: boo
 OPS = (
     formula_op(
         "scaled_matmul",
-        "a[... k]:low, b[k n]:low, scale_a[...], scale_b[n], bias[n]? -> c[... n]",
-        forms={"after": Apart((_after,)), "before": Apart((_before,)), "kept": Apart((_kept,))},
+        "a[... k]:low, b[k n]:low, scale_a[...], scale_b[n], bias[n]?, zero_b[n]?:int -> c[... n]",
+        forms={
+            "after": Apart((_centred(_after),)),
+            "before": Apart((_centred(_before),)),
+            "kept": Apart((_centred(_kept),)),
+            "offset_after": Apart((_offset_after,)),
+        },
         gradients=(),
         prepare=_prepare,
         faults=_FAULTS,
@@ -384,26 +447,31 @@ OPS = (
 
 
 def scaled_matmul(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, *, certify: Certify = "enclosure"
-) -> Enclosure:
+    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, zero_b: Any = None, *,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
     """c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j, for the operands as stored.
 
     a, b        (..., K) and (K, N): float8_e4m3fn and float8_e5m2 (of `ml_dtypes`, or torch's),
-                int8, float16, bfloat16, float32, float64; of `ml_dtypes` also float8_e4m3fnuz,
-                float8_e5m2fnuz, float6, float4_e2m1fn and int4; the two may differ
+                int8, uint8, float16, bfloat16, float32, float64; of `ml_dtypes` also
+                float8_e4m3fnuz, float8_e5m2fnuz, float6, float4_e2m1fn, int4 and uint4; the two may
+                differ
     scale_a     one number, or one per row of a; float16, bfloat16, float32 or float64
     scale_b     one number, or one per column of b
     bias        (N,)
 
     Scales of groups of K / G terms in a row: scale_a (..., G), scale_b (G, N), or one of them. Each
     group's sum is then scaled before they are added (MXFP8, MXFP4, NVFP4, int4 weights; a scale in
-    float8_e8m0 is a power of two, which float32 holds). Zero points are subtracted from b before.
+    float8_e8m0 is a power of two, which float32 holds).
+
+    zero_b, whole numbers of scale_b's shape, is subtracted from b (GPTQ, AWQ: b is uint4 or uint8).
 
     A float8 NaN is NaN, and so is inf - inf; e4m3fn has no infinity. The bound of a float32 c is
     about (K + 3) 2^-24 |scale_a_i scale_b_j| sum |a b|, with sums in any order. It is proven for
     scales applied to the sum, in either order or as their product, and for scales applied to the
-    operands, which may be kept in c's format where groups have scales. It covers an integer
-    accumulator that is rounded once.
+    operands, which may be kept in c's format where groups have scales; for zero points subtracted
+    from b, or their products from those of b. It covers an integer accumulator that is rounded
+    once.
 
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Micikevicius et al. (2022), "FP8 formats for deep learning", arXiv:2209.05433.

@@ -14,12 +14,14 @@ def linear(x: Numbers, weight: Numbers, bias: Any = None) -> Any:
 
 
 def scaled_matmul(
-    a: Numbers, b: Numbers, scale_a: Numbers, scale_b: Numbers, bias: Any = None
+    a: Numbers, b: Numbers, scale_a: Numbers, scale_b: Numbers, bias: Any = None, zero_b: Any = 0
 ) -> Any:  # fmt: skip
+    points = np.array(np.vectorize(mp.mpf, otypes=[object])(np.asarray(zero_b, float)))
     if np.ndim(scale_a) == a.ndim:  # of groups
         group = a.shape[-1] // np.shape(scale_a)[-1]
+        b = b - np.repeat(points, group, 0) if points.ndim else b
         return (a * np.repeat(scale_a, group, -1)) @ (b * np.repeat(scale_b, group, 0))
-    c = (a @ b) * np.reshape(scale_a, (*np.shape(scale_a), 1)) * scale_b
+    c = (a @ (b - points)) * np.reshape(scale_a, (*np.shape(scale_a), 1)) * scale_b
     return c if bias is None else c + bias
 
 

@@ -166,3 +166,31 @@ def test_the_first_groups_scale_for_all_is_named() -> None:
     inputs = {"a": a, "b": b, "scale_a": np.asarray(scale_a), "scale_b": scale_b}
     found = refkernels.explain("scaled_matmul", inputs, wrong.astype(np.float32))
     assert (found.cause, found.confidence) == ("first_group_scale", "proven")
+
+
+def test_zero_points_of_groups_are_subtracted_by_either_way_and_their_mistakes_have_names() -> None:
+    rng = np.random.default_rng(5)
+    a, f = rng.standard_normal((5, 64)).astype(np.float32), np.float32
+    b, zeros = rng.integers(0, 16, (64, 7)), rng.integers(1, 15, (4, 7))
+    inputs = {
+        "a": a, "b": b.astype(ml_dtypes.uint4), "scale_a": f(1), "zero_b": zeros,
+        "scale_b": rng.uniform(0.01, 0.1, (4, 7)).astype(f),
+    }  # fmt: skip
+    by_group = b.reshape(4, 16, 7)
+
+    def kernel(points: Any) -> Any:
+        low = (by_group - points[:, None]).astype(f) * inputs["scale_b"][:, None]
+        return a @ low.reshape(64, 7)
+
+    assert_kernel("scaled_matmul", inputs, kernel(zeros))
+    sums = np.stack([a[:, 16 * g : 16 * g + 16] for g in range(4)])
+    after = sums @ by_group.astype(f) - sums.sum(2, keepdims=True) * zeros[:, None].astype(f)
+    assert_kernel("scaled_matmul", inputs, (after * inputs["scale_b"][:, None]).sum(0).astype(f))
+    for points, cause in (
+        (0 * zeros, "zero_point_ignored"), (-zeros, "zero_point_negated"),
+        (zeros + 1, "zero_point_off_by_one"), (zeros - 1, "zero_point_off_by_one"),
+    ):  # fmt: skip
+        explanation = refkernels.explain("scaled_matmul", inputs, {"c": kernel(points)})
+        assert (explanation.cause, explanation.confidence) == (cause, "proven")
+    with pytest.raises(ValueError, match=r"zero_b has shape \(4,\)"):
+        scaled_matmul(a, inputs["b"], f(1), inputs["scale_b"], zero_b=zeros[:, 0])

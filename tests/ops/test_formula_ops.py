@@ -269,6 +269,7 @@ def test_empty_inputs_have_empty_answers(
         "rotary",
         "quantize",
         "dequantize",
+        "scaled_matmul",
     )  # which count, or place
     chooses = not sizes[1] and nothing and (indexed or name == "soft_cross_entropy")
     largest = name in NOT_OF_NOTHING and direction == "forward" and sizes == ((2,), 0)
