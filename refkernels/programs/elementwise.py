@@ -191,6 +191,10 @@ NUMBERS: dict[str, Rule] = {
     "isinf.default": lambda c, x: ~(0 * x < 1) & ((x < 1) | (-x < 1)),
     "atan2.default": _angle,
     "sign.default": lambda c, x: c.where(x < 0, c.number(-1), c.where(x > 0, c.number(1), 0 * x)),
+    "floor.default": lambda c, x: c.floor(x),
+    "ceil.default": lambda c, x: -c.floor(-x),
+    "round.default": lambda c, x: c.round(x),
+    "trunc.default": lambda c, x: c.round(x, ties="zero"),
     # activations
     "leaky_relu.default": lambda c, x, s: c.where(x > 0, x, x * s),
     # comparisons

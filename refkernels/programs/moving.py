@@ -88,6 +88,32 @@ def padded(c: Any, x: Any, pad: Sequence[int], value: Any = 0) -> Any:
     return c.filled(inner, c.shape, place, value)
 
 
+def continued(place: Callable[[Any, int], Any]) -> Rule:
+    """Each axis longer at both ends. `place`: where places beyond an axis of n lie in it."""
+
+    def read(c: Any, x: Any, pad: Sequence[int]) -> Any:
+        for k, (before, behind) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+            axis, n = len(x.shape) - 1 - k, x.shape[-1 - k]
+            x = c.take(x, place(np.arange(-before, n + behind), n), axis)
+        return x
+
+    return read
+
+
+_reflected = continued(lambda i, n: n - 1 - abs(n - 1 - abs(i)))
+_replicated = continued(lambda i, n: np.clip(i, 0, n - 1))
+
+
+def nearest(c: Any, x: Any, size: Any, scales: Any = None) -> Any:
+    """The nearest place below, computed in float32 as the operator does."""
+    for axis in range(2, len(c.shape)):
+        n, m = x.shape[axis], c.shape[axis]
+        step = np.float32(1 / scales[axis - 2]) if scales else np.float32(n) / np.float32(m)
+        place = np.floor(np.arange(m, dtype=np.float32) * step).astype(int)
+        x = c.take(x, np.minimum(place, n - 1), axis)
+    return x
+
+
 def put(c: Any, x: Any, source: Any, place: Any) -> Any:
     """x with the elements of source at a place."""
 
@@ -217,6 +243,14 @@ def norm(c: Any, x: Any, order: Any = 2, dims: Any = None, *_: Any) -> Any:
     return c.reshape(c.real_power(total, 1 / c.scalar(order)), c.shape)
 
 
+def distances(c: Any, a: Any, b: Any, order: Any, *_: Any) -> Any:
+    """The norms of the differences of each row of a and each of b."""
+    a, b = c.plain(a), c.plain(b)
+    of_rows = c.reshape(a, (*a.shape[:-1], 1, a.shape[-1]))
+    of_columns = c.reshape(b, (*b.shape[:-2], 1, *b.shape[-2:]))
+    return norm(c, of_rows - of_columns, order, [-1])
+
+
 def cumulative(name: str) -> Rule:
     def read(c: Any, x: Any, dim: int, *_: Any) -> Any:
         if isinstance(x, np.ndarray) and not c.tensor.is_float:
@@ -304,6 +338,9 @@ MOVING: dict[str, Rule] = {
     "cat.default": concatenate,
     "split_with_sizes.default": split,
     "constant_pad_nd.default": padded,
+    **{f"reflection_pad{k}d.default": _reflected for k in (1, 2, 3)},
+    **{f"replication_pad{k}d.default": _replicated for k in (1, 2, 3)},
+    **{f"upsample_nearest{k}d.vec": nearest for k in (1, 2, 3)},
     "slice_scatter.default": lambda c, x, s, dim=0, start=None, end=None, step=1: put(
         c, x, s, _place(x.shape, dim, slice(start, end, step))
     ),
@@ -337,6 +374,7 @@ REDUCTIONS: dict[str, Rule] = {
     "var.correction": variance,
     "var_mean.correction": variance_and_mean,
     "linalg_vector_norm.default": norm,
+    "_cdist_forward.default": distances,
     "cumsum.default": cumulative("cumsum"),
     "cumprod.default": cumulative("cumprod"),
     "scatter_add.default": scatter_add,

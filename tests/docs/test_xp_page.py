@@ -24,6 +24,15 @@ def test_the_page_is_that_of_the_code() -> None:
     assert operators["page"]() == written, "python tools/write_operators.py writes it again"
 
 
+def test_the_table_of_coverage_names_what_there_is() -> None:
+    """The tool refuses a line of its lists that names an op, a call or an operator that is not."""
+    tool = runpy.run_path(str(ROOT / "tools" / "write_coverage.py"))
+    written = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    assert tool["page"]() == written, "python tools/write_coverage.py writes it again"
+    with pytest.raises(AssertionError, match="there is no op sine"):
+        tool["target"]("ONNX", "Sin", "sine")
+
+
 def test_every_public_name_is_listed_once_with_its_meaning() -> None:
     methods = vars(Context).items()
     public = {n for n, m in methods if inspect.isfunction(m) and not n.startswith("_")}
