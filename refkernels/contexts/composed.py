@@ -4,9 +4,7 @@ Composed: an op made of a library's own ops in a 16-bit format. Each op computes
 scalars and sums too, and stores its result in the format, as libraries do. With `fma`, a product
 that is added belongs to the same op: a + alpha b.
 
-NarrowFunctions: one format, but exp, log, tanh, erf, … are taken in binary32.
-OtherFunction: one format, with another exp, log, ….
-Flushed: one format, in which subnormal numbers are zeros.
+The others compute in one format: with functions in binary32, with another function, or flushed.
 """
 
 from __future__ import annotations
@@ -77,8 +75,7 @@ class OtherFunction(Working):
 
 
 class Flushed(Working):
-    """Arithmetic in `format` in which subnormal results and inputs are zeros, with their sign, as
-    with the processor's FTZ and DAZ bits; `options` are those of `Working`."""
+    """Arithmetic in `format` with FTZ and DAZ; `options` are those of `Working`."""
 
     def __init__(self, format: Format | str, **options: Any) -> None:
         super().__init__(format, **options)

@@ -1,10 +1,9 @@
 """SignedZeros: binary64 arithmetic that tells which zeros have a sign that every right form gives.
 
 IEEE 754 gives the product, the quotient and the odd function of a zero a sign, and a moved zero
-keeps its own. A zero that is `made` has none that could be relied on: a sum, a difference (-x may
-be 0 - x, and expm1 and log1p are accurate ways to write one), a literal, an absolute value, the
-larger of two zeros of other signs, the product of two zeros, which may both be made. Such a zero
-gets the sign of `made`. One that has the same sign for both signs of `made` is determined.
+keeps its own. A zero that is `made` has none: a sum, a difference (as -x and expm1 may be), a
+literal, an absolute value, the larger of two zeros of other signs, the product of two, a number of
+a format without -0. It gets the sign of `made`; one that is the same for both is determined.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.grids import NumberGrid
 from refkernels.contexts.unbounded import Unbounded
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import WorkingValue, data
@@ -56,6 +56,9 @@ class SignedZeros(Unbounded):
     def primitive(self, name: str, a: Value) -> WorkingValue:
         results, zero = data(super().primitive(name, a)), (data(a) == 0.0) & (name in _ODD)
         return self.value(self._made(np.where(zero, data(a), results), ~zero))
+
+    def step(self, a: Value, grid: NumberGrid) -> WorkingValue:
+        return self.value(self._made(data(super().step(a, grid)), not grid.signed_zero))
 
     def max(self, a: Value, axis: int = -1) -> WorkingValue:
         results = data(super().max(a, axis))

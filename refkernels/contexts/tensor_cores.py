@@ -65,8 +65,8 @@ _BLOCKS, _TILES = (32, 64, 16, 128, 1 << 30), (64, 32, 16, 8)
 
 
 class Multiplication(NamedTuple):
-    """How a kernel multiplies matrices. K is cut into ranges of `length` terms, whose sums are
-    added in binary32 in order, rounded to `stored` first where that is given; within a range, every
+    """How a kernel multiplies matrices. The sums of ranges of `length` terms are added in binary32
+    in order, rounded to `stored` first if that is given, or `added` in it; within a range, every
     `block` terms are summed from zero and added in binary32. 0: all terms at once."""
 
     core: Core
@@ -74,6 +74,7 @@ class Multiplication(NamedTuple):
     block: int = 0
     length: int = 0
     stored: Format | None = None
+    added: bool = False
 
     def product(self, a: Any, b: Any) -> Any:
         """(M, K) times (N, K), float64 arrays of exact numbers, in float64."""
@@ -83,6 +84,8 @@ class Multiplication(NamedTuple):
             if self.stored is not None:
                 partial_sum = formats.round_to(partial_sum, self.stored).astype(np.float64)
             total = partial_sum if total is None else _single(total + partial_sum)
+            if self.added:
+                total = formats.round_to(total, self.stored).astype(np.float64)
         return total
 
     def _of_range(self, a: Any, b: Any) -> Any:
@@ -112,6 +115,7 @@ class Multiplication(NamedTuple):
         words.append(f"added in float32 every {self.block} terms" if self.block else "")
         words.append(f"K in ranges of {self.length}" if self.length else "")
         words.append(f"their sums in {self.stored}" if self.stored else "")
+        words.append("and added in it" if self.added else "")
         return ", ".join(filter(None, words))
 
 
@@ -138,8 +142,9 @@ def multiplications(digits: int, terms: int) -> Iterator[tuple[str, Multiplicati
             if not split:
                 half = Multiplication(core._replace(p=BINARY16.p, nearest=True))
                 yield architecture, half
-                for stored, n in itertools.product((BINARY16, BFLOAT16), lengths[1:]):
-                    yield architecture, Multiplication(core, length=n, stored=stored)
+                narrow = itertools.product((BINARY16, BFLOAT16), lengths[1:], (False, True))
+                for stored, n, added in narrow:
+                    yield architecture, Multiplication(core, "", 0, n, stored, added)
 
 
 def narrow_accumulators(format: Format, narrow: bool) -> Iterator[Multiplication]:
@@ -195,12 +200,8 @@ class TensorCores(Working):
 
 @njit
 def add_products(a: Any, b: Any, c: Any, core: Any) -> None:
-    """Adds a (M, K) times b (N, K) to the accumulators c (M, N), all of float64 numbers; products
-    are exact.
-
-    Terms are cut in units of the last fraction bit: at most 2^(F + 2) each, so that float64 adds
-    them exactly.
-    """
+    """Adds a (M, K) times b (N, K) to the accumulators c (M, N), of float64 numbers. Terms are cut
+    in units of the last fraction bit: at most 2^(F + 2) each, so that float64 adds them exactly."""
     k, fraction, p, nearest, rounds = core
     digits = ~((np.int64(1) << np.int64(53 - p)) - 1)
     for i in range(a.shape[0]):

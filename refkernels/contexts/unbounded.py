@@ -1,9 +1,8 @@
 """Unbounded: binary64 arithmetic whose infinities are not overflows.
 
-From finite numbers only a pole gives an infinity: 1 / 0, log 0. A result too large for binary64
-becomes its largest number, and with `underflow` a result too small its smallest, of the same sign:
-it never becomes zero. A difference of two such numbers is unknown, and never taken for zero. So
-an infinity or a NaN in this arithmetic belongs to the definition: an input or a pole caused it.
+A result too large for binary64 becomes its largest number, and with `underflow` a result too small
+its smallest, of the same sign. A difference of two such numbers is unknown, and never taken for
+zero. So an infinity or a NaN belongs to the definition: an input or a pole (log 0) caused it.
 """
 
 from __future__ import annotations

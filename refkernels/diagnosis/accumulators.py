@@ -4,14 +4,14 @@ from the answers.
 
 A product alone is replayed on a sample first. Where it is part of a formula, the formula is read
 with it, and fits by its bits, or by errors that are the kernel's, to a quarter of their size. An
-accumulator of 16 bits is consistent without equal bits where the errors are as large as its own, in
-a sample and in the whole output: a sample may lack the few elements that are wrong.
+accumulator of 16 bits is consistent where the errors are as large as its own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,14 @@ from refkernels.contexts.tensor_cores import (
 )
 from refkernels.diagnosis import evidence, products, sums
 from refkernels.diagnosis.fit import LIKE, Fit, sized
-from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
+from refkernels.diagnosis.hypothesis import (
+    ORDER,
+    Claim,
+    Hypothesis,
+    Outcome,
+    Prediction,
+    Variant,
+)
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.products import Product
 from refkernels.diagnosis.variants import precision
@@ -51,7 +58,7 @@ _LARGEST = 1 << 18  # elements of an output
 _MOST = 1 << 28  # products of all elements
 
 
-def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
     """The ways to multiply matrices that have a kernel's bits, or its errors."""
     for name, got in outputs.items():
         product, truth = products.of(problem, name), fits[name]
@@ -66,6 +73,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
         yield from claims
         if not claims and not truth.ordinary:
             yield from _by_errors(problem, sampled, got, truth)
+            yield from _in_parts(problem, name)
 
 
 def _with_all_bits(
@@ -96,6 +104,28 @@ def _with_all_bits(
             _cause(how, product.a, product.b)[1],
         )
         yield Claim(cause, truth.output, prediction, details, name, len(ways)).beside(alike)
+
+
+def _in_parts(problem: Problem, output: str) -> Iterator[Variant]:
+    """Factors as parts of few digits, of which not all pairs are multiplied: in any order, a sum of
+    these pairs' terms, one pair after another along K."""
+    letters = {n: own for n, own in problem.op.sums[output].terms.items() if len(own) > 1}
+    if len(letters) < 2 or _digits(*(problem.inputs[name] for name in letters)) <= BINARY16.p:
+        return
+    (summed,) = set.intersection(*map(set, letters.values()))
+    for name, split in SPLITS.items():
+        if name in _CAUSES and len(split.parts) > 1:
+            factors = {}
+            for which, (factor, own) in enumerate(letters.items()):
+                array = problem.inputs[factor]
+                parts = split.of(to_float64(array))
+                terms = [parts[pair[which]] for pair in split.pairs]
+                joined = np.concatenate(terms, own.index(summed) - len(own))
+                factors[factor] = joined.astype(array.dtype)
+            answer = problem.ask(factors)
+            reference = {output: answer.reference[output]}
+            details = {"format": split.parts[0][0].name}
+            yield Variant(_CAUSES[name], details, replace(answer, reference=reference))
 
 
 def run(how: Multiplication, product: Product, got: Array) -> Array:

@@ -24,8 +24,8 @@ LIKE = 4.0  # the largest ratio of errors that are alike: judge's criterion
 @dataclass(frozen=True)
 class Fit:
     """One output against an answer. `over_bound`: the largest error / bound; `over_plain`: its RMS
-    error over that of the plain algorithm. `place`: the flat index of the element that explains
-    the verdict. `errors`: its RMS errors. `record`: `judge`'s record, if it was requested."""
+    error over the plain algorithm's. `place`: the flat index of the element that explains the
+    verdict. `errors`: its RMS errors. `record`: `judge`'s record, if it was requested."""
 
     output: str
     verdict: str
@@ -45,8 +45,7 @@ class Fit:
 
     @property
     def ordinary(self) -> bool:
-        """Whether rounding alone explains the output: every element is inside the bound, and the
-        error is no more than a few times the plain algorithm's."""
+        """Whether rounding alone explains the output."""
         return self.verdict in SOUND and "unusual" not in self.flags
 
     @property

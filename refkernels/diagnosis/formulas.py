@@ -46,8 +46,9 @@ _LARGEST = 1 << 18  # elements of the inputs, for arithmetic in 16 bits
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
     """The models of each output that fit; of the others, the nearest of each cause."""
+    narrow = _in_narrow_arithmetic(problem, outputs, fits)
     if problem.formulas is None:
-        return []
+        return evidence.nearest([*_narrow(problem, narrow, fits, [{**problem.plain}])], False)
     family: list[evidence.Tried] = []
     harmless: list[dict[str, Array]] = []
     forms = dict(problem.right_forms)
@@ -62,9 +63,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
             for trial in _tried(outputs, fits, answer, ORDER, _name(name, settings), []):
                 alike = _order_agreement(problem, formula, settings, trial) if trial.fits else 0.0
                 family.append(trial.beside(alike))
-    narrow = _in_narrow_arithmetic(problem, outputs, fits)
-    if narrow:
-        family += _narrow(problem, narrow, fits, harmless)
+    family += _narrow(problem, narrow, fits, harmless)
     forms_by_errors = list(_forms_by_errors(problem, outputs, fits))
     family += [evidence.Tried(claim, 0.0, True) for claim in forms_by_errors]
     explained = {claim.output for claim in forms_by_errors}
@@ -130,6 +129,9 @@ def _settings(problem: Problem) -> tuple[dict[str, Any], ...]:
         scans = screen.has_a_program and any(screen.program.of("cumsum"))
         return (*_SETTINGS, *_SCANS) if scans else _SETTINGS
 
+    if problem.op.elementwise:
+        return _SETTINGS[:2]
+
     return problem.once(_settings, find)
 
 
@@ -168,14 +170,14 @@ def _computed(
     return problem.once((_computed, formula, orders), find)
 
 
-def of_function(problem: Problem) -> list[Any]:
+def of_function(problem: Problem) -> dict[str, Any]:
     """Of an op that is a function of one number, the named forms, and forward also the others in
     which kernels are known to write it."""
     function, direction = problem.op.real_function, problem.direction
     if function is None:
-        return []
-    others = [form.formula for form in function.forms if direction == "forward"]
-    return [*named_forms(function).way(direction).forms.values(), *others]
+        return {}
+    others = {form.name: form.formula for form in function.forms if direction == "forward"}
+    return {**named_forms(function).way(direction).forms, **others}
 
 
 class _Reordered(Working):
@@ -262,7 +264,8 @@ def _narrow(
     problem: Problem, wrong: Arrays, fits: Mapping[str, Fit], harmless: list[dict[str, Array]]
 ) -> Iterator[evidence.Tried]:
     """The forms in 16-bit arithmetic."""
-    for name, formula in problem.every_form.items():
+    forms = problem.every_form or of_function(problem) if wrong else {}
+    for name, formula in forms.items():
         for arithmetic, settings in itertools.product(("narrow", "composed"), _settings(problem)):
             answer = problem.computed(formula, arithmetic, **settings)
             note = ", in float32 within an op" if arithmetic == "composed" else ""

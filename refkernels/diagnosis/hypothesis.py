@@ -1,12 +1,10 @@
 """Hypotheses about an answer: a variant of the question, a model of the algorithm, a pattern.
 
-Sources make hypotheses: `Questions` from the problem and the outputs, `Algorithms` also from the
-outputs' fit to the truth. `scoring` tries each of them, whatever the verdict. A hypothesis fits
-where a model, or the correct rounding of a variant, has the kernel's bits in every element of the
-output; or where the answer to a variant explains the output as mere rounding (inside its bound, not
-unusual), and the answer to the question does not. Its confidence follows from bits of evidence
-(`evidence`): *proven*, 40 bits, and no other cause fits as well; *matched*, 20 bits; *consistent*,
-it fits, but too few elements decide, or only the pattern and size of the errors do.
+Sources make hypotheses, and `scoring` tries each. One fits where it has the kernel's bits in every
+element of the output, or where its answer explains the output as mere rounding and the right answer
+does not. Its confidence follows from bits of evidence (`evidence`): *proven*, 40 bits, and no other
+cause fits as well; *matched*, 20 bits; *consistent*, it fits, but too few elements decide, or only
+the pattern and size of the errors do.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ Details = Mapping[str, Any]
 
 
 class Outcome(NamedTuple):
-    """The result of a hypothesis that its source has compared itself: on a sample, or by the size
-    of the errors. `over_bound` and `over_plain`: the error that it leaves."""
+    """The result of a hypothesis that its source has compared itself, and the error it leaves."""
 
     fits: bool
     equal: int
@@ -44,13 +41,11 @@ class Outcome(NamedTuple):
 class Prediction:
     """A hypothesis's prediction of one output, in one of four ways.
 
-    `bits`: every bit of the output, in its format. `answer`: the right answer to another question,
-    as an Enclosure with the bound of right kernels; `bits` are then its correct rounding. `wrong`:
-    a mask of the elements that a pattern marks as wrong, without their values; `counted`: whether
-    they count as evidence; `earns`: the bits of each element, if these are not its code length.
-    `outcome`: the finished result, where bits cannot decide.
-    `against`: the bits of the nearest harmless model. `alike`: how often other right models have
-    the kernel's bits of a unit.
+    `bits`: every bit of the output. `answer`: the right answer to another question; `bits` are then
+    its correct rounding. `wrong`: the elements that a pattern marks as wrong; `counted`: whether
+    they are evidence; `earns`: the bits of each, if these are not its code length. `outcome`: the
+    finished result, where bits cannot decide. `against`: the bits of the nearest harmless model.
+    `alike`: how often other right models have the kernel's bits of a unit.
     """
 
     bits: Array | None = None
@@ -64,14 +59,12 @@ class Prediction:
 
 
 class Hypothesis(Protocol):
-    """What may explain an answer: a fault, an order of summation, a pattern, a narrower format, a
-    model of a framework's algorithm. It is made for one question, and is frozen.
+    """What may explain an answer to one question.
 
-    `cause`: its stable identifier, `summation_order` where there is nothing to blame. `details`:
-    its numbers (the value of eps, the factor, the name of the order). `model`: the name of the
-    algorithm, or None. Its description costs log2 of the `trials` (the (model, parameter) pairs
-    tried to find it, itself included), the best unit's bits for each of the `parameters` that were
-    solved for from the output, and `price` more bits.
+    `cause`: its stable identifier, `summation_order` where there is nothing to blame; `details`:
+    its numbers; `model`: the name of the algorithm. Its description costs log2 of the `trials` (all
+    that were tried to find it), the best unit's bits for each of the `parameters` that were solved
+    for from the output, and `price` more bits.
     """
 
     @property
@@ -94,12 +87,11 @@ class Hypothesis(Protocol):
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence for a hypothesis in bits, as `evidence` counts them: the code length that it
-    saves on the observations, less the cost of its description.
+    """The evidence for a hypothesis in bits: the code length that it saves on the observations,
+    less the cost of its description.
 
-    `units`: the number of observations. `needed`: how many such units would make it matched, None
-    where it is matched already or no number would do. `survivors`: the causes of the hypotheses
-    that these observations cannot tell apart, its own first; only what they share is known.
+    `units`: the observations. `needed`: how many would make it matched, None where it is or none
+    would do. `survivors`: the causes that these observations cannot tell apart, its own first.
     """
 
     PROVEN: ClassVar[float] = 40.0  # one right kernel in 10^12 is mistaken for it
@@ -121,8 +113,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Variant:
-    """A `Hypothesis` that the kernel answered another question. The answer may cover only some
-    outputs."""
+    """A `Hypothesis` that the kernel answered another question, maybe for some outputs only."""
 
     cause: str
     details: Details
@@ -163,12 +154,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A `Hypothesis` that was compared with one output, and its evidence.
-
-    `equal` of `elements`: how many elements it reproduces; `over_bound` and `over_plain`: the error
-    that it leaves. `ruled_out`: it does not fit. `evidence`: None where bits cannot decide.
-    `prediction`: its prediction of the output, where it fits.
-    """
+    """A `Hypothesis` that was compared with one output: it reproduces `equal` of the `elements` and
+    leaves an error `over_bound` and `over_plain`. `evidence`: None where bits cannot decide."""
 
     cause: str
     output: str
@@ -228,10 +215,9 @@ def moved(
     factor: Doubles | float = 1.0,
     about: Answer | None = None,
 ) -> Answer:
-    """One output's answer if these were the right values, known to ± spread (NaN where spread is
-    not finite). It has the bound of the right answer, or of another `about` it, times a factor,
-    with the rounding at the new magnitude, and its plain algorithm's errors times the factor. It
-    serves hypotheses that no oracle answers: float64 is far finer than their differences."""
+    """One output's answer if these were the right values, known to ± spread (NaN where that is not
+    finite), for hypotheses that no oracle answers: with the right answer's bound, or that of
+    another `about` it, times a factor, and its plain algorithm's errors times the factor."""
     truth = about or problem.truth
     reference, plain = truth.reference[output], truth.plain[output]
     format = formats.of(plain)

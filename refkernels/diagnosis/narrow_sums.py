@@ -1,10 +1,9 @@
 """Arithmetic in 16 bits around sums in any order: rounded after every operation, as a kernel is
 that computes in its arrays' format.
 
-How such a sum was added decides its last digits, and they every element of its row. So each row's
-sum is solved for: the number of the format, near the right one, with which most elements have the
-kernel's bits. What the forward pass saved is right, but for one rounding. A row earns the bits that
-the elements save over the right answer, less those that tell its sums.
+Each row's sum is solved for: the number of the format, near the right one, with which most elements
+have the kernel's bits. What the forward pass saved is right, but for one rounding. A row earns the
+bits that the elements save over the right answer, less those that tell its sums.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ _KEPT = 1 << 14  # elements of the inputs, up to which answers to other question
 
 
 class Later(Mapping[str, Array]):
-    """Arrays by output name, computed when one of them is first read: most hypotheses are excluded
-    by one part of an answer, and the other parts are never needed."""
+    """Arrays by output name, computed when one of them is first read: most are never needed."""
 
     def __init__(self, find: Callable[[], Arrays]) -> None:
         self._find = find
@@ -54,10 +53,9 @@ class Later(Mapping[str, Array]):
 
 @dataclass(frozen=True)
 class Answer:
-    """The certified answer to a question, by output name: its reference, the op's bound, and the
-    plain sequential algorithm's answer. `invariant`: whether the op's invariants hold for it
-    (|sin| <= 1 does, for 3 sin it does not). `format`: the format of the answers, where it is
-    narrower than the problem's."""
+    """The certified answer to a question, by output name: reference, bound, and the plain
+    algorithm's answer. `invariant`: whether the op's invariants hold for it (3 sin exceeds 1).
+    `format`: that of the answers, where it is narrower than the problem's."""
 
     reference: Mapping[str, Enclosure]
     bound: Mapping[str, Doubles]
@@ -187,9 +185,8 @@ class Problem:
         self, formula: Any, arithmetic: Any = "", format: Format | None = None, **options: Any
     ) -> dict[str, Array]:
         """A formula's answer in the question's format or another (see `Formulas.computed`)."""
-        assert self.formulas is not None
         question = self.direction, formula, self.inputs, self.params, format or self.format
-        return self.formulas.computed(*question, arithmetic, **options)
+        return (self.formulas or self.definition).computed(*question, arithmetic, **options)
 
     def _worked(self, form: Any) -> dict[str, Array]:
         names = self.op.names(self.direction)

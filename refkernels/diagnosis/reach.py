@@ -36,7 +36,7 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
     screen = Screen(problem, wrong, elements=_ROWS)
     if not screen.has_a_program:
         return outputs, outputs
-    others = of_function(problem)  # ways to write it that no identity gives
+    others = of_function(problem).values()  # ways to write it that no identity gives
     graphs = [record(form, screen.arguments(screen.arrays)) for form in others]
     graphs = [screen.program.graph, *graphs]
     places = {name: seen.bits(screen.base[name]) > WRONG for name, seen in screen.observed.items()}

@@ -1,8 +1,7 @@
 """Statistics of rows, recovered from the elements that read them.
 
 A mean, a reciprocal deviation or a sum of exponentials enters every element of its row, so least
-squares gives it back from an output, as t ± w; what it was made of follows. What these
-numbers are tells how they were computed, without the kernel's order of summation:
+squares gives it back, as t ± w; what it was made of follows, and how, in any order of summation:
 
 - they are numbers of a 16-bit format, as the right ones are not: they were kept in it;
 - m² + v are numbers of binary32, where v is a variance: it was E[x²] - m², also where no digit of

@@ -1,8 +1,7 @@
 """Compares every hypothesis with a kernel's answer, in one loop, and makes candidates of them.
 
-Each kind of prediction is compared in its own way (`hypothesis.Prediction`): another answer by its
-fit, bits by equality; for wrong elements and sizes of errors, the source has done so. `ranking`
-then weighs the candidates that fit against each other.
+Another answer is compared by its fit, bits by equality; for wrong elements and sizes of errors, the
+source has done so. `ranking` then weighs the candidates that fit against each other.
 """
 
 from __future__ import annotations
@@ -65,8 +64,7 @@ def _by_fit(
     problem: Problem, truth: Fit, got: Array, prediction: Prediction
 ) -> tuple[Outcome | None, Prediction]:
     """Another answer fits where it explains what the truth does not: every bit of an ordinary
-    output, the errors of any other. A bound takes far longer to compute than everything else, so it
-    is computed only where bits, or errors over the plain algorithm's, have not decided already."""
+    output, the errors of any other. Its bound, which takes the longest, is computed last."""
     answer, output = prediction.answer, truth.output
     assert answer is not None
     reference = answer.reference.get(output)

@@ -13,7 +13,7 @@ are right, the kernel is not deterministic, which is reported but is not a fault
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,16 +62,16 @@ class Protocol:
 
 def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     """The calls on an ordinary challenge."""
-    first = drawer.typical(rng, ROWS)
+    first, below_one = drawer.typical(rng, ROWS), drawer.below_one
 
     def other(family: str) -> Challenge:
         return replace(drawer.again(first, family, rng), name=f"calls: {family}")
 
     order = [
-        first, first, other("typical"), first, _one_changed(first, 0, rng),
+        first, first, other("typical"), first, _one_changed(first, 0, rng, below_one),
         _permuted(drawer, first, rng), other("mixed"), other("scales"),
-        _others_new(first, other("positive")), other("powers"), _one_changed(first, -1, rng),
-        first,
+        _others_new(first, other("positive")), other("powers"),
+        _one_changed(first, -1, rng, below_one), first,
     ]  # fmt: skip
     contents = [*order, *map(other, _NEW)]
     number = int(rng.integers(*_CALLS)) - len(order)
@@ -87,7 +87,9 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     return Protocol(numbered, calls)
 
 
-def _one_changed(challenge: Challenge, which: int, rng: np.random.Generator) -> Challenge:
+def _one_changed(
+    challenge: Challenge, which: int, rng: np.random.Generator, below_one: Container[str] = ()
+) -> Challenge:
     """The challenge with one element changed in one floating input, the first or the last. It lies
     in the middle half, where a sample of both ends does not see it."""
     name, array = list(challenge.floats.items())[which]
@@ -95,6 +97,7 @@ def _one_changed(challenge: Challenge, which: int, rng: np.random.Generator) -> 
     if changed.size:
         place = int(rng.integers(changed.size // 4, changed.size - changed.size // 4))
         changed.reshape(-1)[place] += np.asarray(3.0, changed.dtype)
+    changed = np.where(changed < 1, changed, 0) if name in below_one else changed
     return replace(challenge, inputs={**challenge.inputs, name: changed}, _standards={})
 
 

@@ -61,7 +61,7 @@ class Drawer:
 
     @cached_property
     def roles(self) -> InputRoles:
-        built = [self.cases.built(case) for case in self.cases.all[:8]]
+        built = [self.cases.built(case) for case in self.cases.all[:16]]
         takes = self.op.takes(self.direction)
         floats = [(n, a) for arrays, _ in built for n, a in arrays.items() if is_float(a)]
         floating = {n for n, _ in floats}
@@ -71,6 +71,19 @@ class Drawer:
             smallest = min(usual, key=elements, default={})
             positive |= {n for n in floating if self._spoils(n, smallest)}
         return data.roles_of(self.op, self.direction, frozenset(positive))
+
+    @cached_property
+    def below_one(self) -> set[str]:
+        """The floating inputs of which the op refuses numbers of 1 and more: draws."""
+        built = map(self.cases.built, self.cases.all[:16])
+        last = {n: case for case in built for n, a in case[0].items() if is_float(a)}
+        return {
+            name
+            for name, (inputs, params) in last.items()
+            if not is_question(
+                self.op, self.direction, {**inputs, name: np.abs(inputs[name]) + 1}, params
+            )
+        }
 
     def _spoils(self, name: str, arrays: Mapping[str, Any]) -> bool:
         """Whether negative numbers in an input make every output NaN throughout."""
@@ -198,7 +211,7 @@ class Drawer:
     @cached_property
     def _dtypes(self) -> dict[str, Any]:
         """Of the inputs, in the cases."""
-        built = [self.cases.built(case)[0] for case in self.cases.all[:8]]
+        built = [self.cases.built(case)[0] for case in self.cases.all[:16]]
         return {n: a.dtype for arrays in built for n, a in arrays.items() if hasattr(a, "dtype")}
 
     def _lengthened(self, axes: Iterable[str], least: int) -> list[tuple[dict[str, Any], Any]]:
@@ -368,9 +381,13 @@ class Drawer:
 
     def _rounded(self, drawn: Mapping[str, Any]) -> dict[str, Array]:
         positive = self.roles.positive
+        finite = {
+            n: np.nan_to_num(drawn[n], False, 0.0, 0.0, 0.0) for n in self.below_one & {*drawn}
+        }
+        below = {n: np.floor(128 * np.abs(array) % 128) / 128 for n, array in finite.items()}
         return {
             name: formats.round_to(np.abs(array) if name in positive else array, self.dtype)
-            for name, array in drawn.items()
+            for name, array in {**drawn, **below}.items()
         }
 
     def _challenge(

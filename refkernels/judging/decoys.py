@@ -1,8 +1,7 @@
 """Decoys: answers that need no kernel. A challenge that accepts one of them shows nothing, and a
 kernel whose refused answers are all one of them cheats.
 
-zeros; the first input that fits; one constant, the median of the truth; the answer to another
-question, which is the truth of another row; NaN; what was in memory.
+zeros; the first input that fits; the truth's median; another row's truth; NaN; what was in memory.
 """
 
 from __future__ import annotations

@@ -37,35 +37,24 @@ class Reason:
 class Judgement:
     """The verdict on one kernel of one op, in one direction and dtype.
 
-    verdict     "right", "lower_precision", "range_limited", "wrong", "unfair",
-                "not_enough_shown" or "not_judged"
     score       1 for a right kernel, 0 for an unfair one, else the share of the challenges that it
                 answered rightly; None where not enough is shown
     reasons     why, the strongest first; empty for "right"
     families    by name, how many challenges were asked and not declined, and how many of the
                 answered ones reject every decoy
-    killed      the mutants that these challenges refuse; `alive`: those that they do not refuse
-    hidden      those mutants whose every error the bound of right kernels allows, whatever
-                the inputs are
+    killed      the mutants that these challenges refuse; `alive`: those that they do not refuse;
+                `hidden`: those whose every error the bound of right kernels allows
     smallest    by output, the smallest error that would have been seen in some element, in ulp
     longest     the longest axis of an input that it answered
-    calls       how many calls one of its processes answered
     declined    what it declined and need not take: inputs, params with values, challenges
     lengths     the only lengths, by letter, and formats, by input, and `shapes` as declared
-    left_out    the optional inputs that it does not take
     axes        the only numbers of leading axes that it takes; empty for all
-    flags       "not_deterministic", "returns_input", "unguarded", "not_timed",
-                "special_as_defined", "not_all_tried", "range_limited", "ill_conditioned",
-                "estimated", "statistical", "own_sizes", "own_sizes_not_asked",
-                "own_sizes_cannot_tell"
     widened     of a statistical verdict, the outputs, with the calls that widen their bounds most
     avoidable   an answer whose errors another form of the op avoids: its challenge, and how many
                 elements err how much more than which form
     flushes     the last import before its process flushed subnormal numbers, None if it does not
     cause       what `explain` found about a wrong answer, as its record
     time        the median and the least time of some calls, in seconds, and their inputs
-    task        of a task's candidate, the task's file and its sizes
-    why         of what is not judged, the reason
     """
 
     kernel: str

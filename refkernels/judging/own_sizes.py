@@ -6,9 +6,8 @@ terms in its longest sum, an element may err by
     min(4 sqrt(n) e, s / 8)         s: the standard deviation of the values; of one value, its size
 
 since errors of sums in any order grow as sqrt(n), and rows of other data differ by s. That is a
-statistic; it says nothing where s / 8 is below 64 e, and is left out there. What is wrong only for
-these lengths, a cached answer, an index of 32 bits is far above it. Where a machine cannot hold a
-call, each size is asked with the others made smaller (`programs.in_torch`).
+statistic; it says nothing where s / 8 is below 64 e, and is left out there. Where a machine cannot
+hold a call, each size is asked with the others made smaller (`programs.in_torch`).
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     dequantize       y = (x - zero_point) scale
     block_quantize   scale = h(max |x| / M),  y = g(x / scale), block by block
 
-g rounds to the format of y, and h to that of the scales: step functions, `arithmetic.grids`. Where
-a kernel's own rounding may carry x / scale over a step, the bound has the height of the step.
+g rounds to the format of y, and h to that of the scales (`arithmetic.grids`). Where a kernel's own
+rounding may carry x / scale over a step, the bound has the height of the step.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ def _narrow(params: dict[str, Any], name: str) -> str:
 
 
 def spread(scale: Array | None, shape: tuple[int, ...], name: str) -> Array | None:
-    """One number for each element, from one for all, for each row, or for each block: each axis of
-    `scale`, the last ones of x, has length 1 or a divisor of x's."""
+    """One number for each element: each axis of `scale`, the last ones of x, divides x's."""
     if scale is None:
         return None
     have = (1,) * (len(shape) - scale.ndim) + scale.shape
@@ -68,7 +67,9 @@ def spread(scale: Array | None, shape: tuple[int, ...], name: str) -> Array | No
 def prepare_cast(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     to, ties = _narrow(params, "to"), as_text(params["ties"], "ties")
     options: dict[str, Any] = {"to": to, "ties": grid(to, ties).ties}
-    x, own = inputs["x"], grid(to, ties)
+    x, own, draws = inputs["x"], grid(to, ties), inputs.get("draws")
+    if draws is not None and not ((draws >= 0) & (draws < 1)).all():
+        raise ValueError("draws are numbers of at least 0 and less than 1, and some are not.")
     if _one_of(params, "overflow", OVERFLOWS) == "saturate" or own.is_integer:
         if (infinite := np.isinf(x)).any():
             x = np.where(infinite, np.clip(to_float64(x), own.least, own.largest), x)
@@ -78,8 +79,7 @@ def prepare_cast(inputs: dict[str, Any], params: dict[str, Any], direction: Dire
 
 
 def _specials(x: Array, own: NumberGrid) -> tuple[Array, Array]:
-    """Where the rounding of x exceeds the format, and the infinities of the format there, or NaN;
-    ones elsewhere."""
+    """Where the rounding of x exceeds the format, and its infinities or NaN there, or ones."""
     unlimited = replace(own, least=-math.inf, largest=math.inf)
     beyond = np.abs(unlimited(x)) > own.largest
     kind = np.dtype(getattr(ml_dtypes, own.name, own.name))

@@ -51,6 +51,19 @@ def bf16x3(a: Any, b: Any) -> Any:
     return total
 
 
+def bf16x3_in_any_order(a: Any, b: Any) -> Any:
+    big, small = (bf16(a), bf16(b)), (bf16(a - bf16(a)), bf16(b - bf16(b)))
+    return big[0] @ big[1] + (big[0] @ small[1] + small[0] @ big[1])
+
+
+def thirds(a: Any, b: Any) -> Any:
+    """Added in bfloat16."""
+    total = F32(0)
+    for part in np.split(np.arange(a.shape[1]), [96, 192]):
+        total = bf16(total + bf16(added(a[:, part], b[part], 16, 25)))
+    return total.astype(ml_dtypes.bfloat16)
+
+
 def split_k(a: Any, b: Any) -> Any:
     first, second = (added(a[:, part], b[part], 16, 25) for part in (slice(128), slice(128, 256)))
     return (bf16(first) + bf16(second)).astype(ml_dtypes.bfloat16)
@@ -67,7 +80,9 @@ def promoted(a: Any, b: Any) -> Any:
         (F32, lambda a, b: added(tf32(a), tf32(b), 8, 25), "truncated_inputs", "Hopper"),
         (F32, lambda a, b: added(tf32(a), tf32(b), 4, 24), "truncated_inputs", "Ampere"),
         (F32, bf16x3, "bf16_parts", "bf16x3"),
+        (F32, bf16x3_in_any_order, "bf16_parts", "None"),
         (ml_dtypes.bfloat16, split_k, "partial_sums_rounded", "K in ranges of 128"),
+        (ml_dtypes.bfloat16, thirds, "partial_sums_rounded", "bfloat16, and added in it"),
         (E4M3, lambda a, b: added(a, b, 32, 13, 14), "float8_accumulation", "14-bit"),
         (E4M3, promoted, "float8_accumulation", "every 128 terms"),
     ],

@@ -1,5 +1,6 @@
 """Kernels of 16-bit arrays that round every intermediate result are named, and no other ones."""
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -59,6 +60,22 @@ def test_an_op_composed_of_ops_that_store_their_results_is_proven(dtype: str) ->
     weight = drawn((33,), dtype, seed=1)
     y = ((x / root.astype(dtype_)).astype(dtype_) * weight).astype(dtype_)
     found = explained("rms_norm", {"x": x, "weight": weight}, y, eps=1e-5)
+    assert (found.cause, found.confidence) == ("narrow_intermediates", "proven")
+
+
+def test_a_function_s_gradient_composed_of_such_ops_is_proven() -> None:
+    """GELU's, in the form that cancels."""
+
+    def stored(array: Any) -> Any:
+        return np.asarray(array, np.float32).astype(ml_dtypes.bfloat16).astype(np.float64)
+
+    x, dy = drawn((600,), "bfloat16").astype(float), drawn((600,), "bfloat16", 1).astype(float)
+    erf = np.vectorize(math.erf)(stored(x / np.sqrt(2.0)))
+    density = stored(stored(np.exp(-stored(stored(x * x) / 2))) / np.sqrt(2 * np.pi))
+    slope = stored(stored(stored(1 + stored(erf)) / 2) + stored(x * density))
+    inputs = {"dy": dy.astype(ml_dtypes.bfloat16), "x": x.astype(ml_dtypes.bfloat16)}
+    dx = stored(dy * slope).astype(ml_dtypes.bfloat16)
+    found = explain("gelu", inputs, {"dx": dx}, direction="backward")
     assert (found.cause, found.confidence) == ("narrow_intermediates", "proven")
 
 

@@ -1,17 +1,13 @@
-"""torch's exp, erf and sin on AArch64 in NumPy: the emulated torch has their bits, so that its
+"""torch's exp and erf on AArch64 in NumPy: the emulated torch has their bits, so that its
 errors are the algorithms', not the emulator's. The figures of erf are those of docs/devices.md.
 
 exp is SLEEF's `expf_u10`. ATen's NEON vectors (vec128_float_neon.h) compute erf as
 1 - r t exp(-x^2), t = 1 / (1 + p |x|): Abramowitz and Stegun's 7.1.26, whose absolute error is
 1.5e-7. Its exp is that of Arm's Optimized Routines, or SLEEF's where one of the four numbers of a
-vector exceeds 87.3 in size. float64 sin is SLEEF's `sin_u10`, and the cosine of its gradient
-`cos_u10`. Up to 1e14 both subtract the multiple of pi or pi/2 in four parts, too few near large
-multiples.
+vector exceeds 87.3 in size.
 """
 
-import math
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -113,13 +109,13 @@ def exp_in_fours(x: Floats) -> Floats:
     return np.where(whole, sleef_exp(x), arm_exp(x))
 
 
-def kept(name: str, dtype: str, direction: str = "forward") -> dict[str, dict[str, Any]]:
+def kept(name: str, dtype: str) -> dict[str, dict[str, Any]]:
     """The records of the emulated torch, by case."""
     return {
         record["case"]["name"]: record
         for record in read_records(KEPT / "records.jsonl")
         if record["kind"] == "measurement"
-        and (record["op"], record["direction"], record["dtype"]) == (name, direction, dtype)
+        and (record["op"], record["direction"], record["dtype"]) == (name, "forward", dtype)
         and record["settings"].get("machine") == "aarch64"
     }
 
@@ -139,63 +135,3 @@ def test_torch_has_the_bits_of_the_algorithm(
             with np.errstate(all="ignore"):
                 y = algorithm(x.ravel()).reshape(x.shape)
             assert digest(y) == measured[case.name]["digest"], case.name
-
-
-def added(high: float, low: float, term: float) -> tuple[float, float]:
-    """A double-double and a number, by Knuth's sum."""
-    total = high + term
-    part = total - high
-    return total, low + ((high - (total - part)) + (term - part))
-
-
-PI = 3.1415926218032837, 3.1786509424591713e-08, 1.2246467864107189e-16, 1.27366343270219e-24
-
-
-def without_multiple(x: float, above: float, below: float, parts: tuple[float, ...]) -> float:
-    """x minus above + below times a constant in four parts, in SLEEF's order."""
-    high, low = float(Fraction(x) - Fraction(above) * Fraction(parts[0])), 0.0
-    terms = [-multiple * part for part in parts[:3] for multiple in (above, below)]
-    for term in (*terms[1:], -(above + below) * parts[3]):
-        high, low = added(high, low, term)
-    return high + low
-
-
-def sleef_sin_near_zero(x: float) -> float:
-    """SLEEF's reduction of 15 < |x| < 1e14, whose result is the sine where it is tiny."""
-    above = math.trunc(x * (1 / math.pi / 2**24)) * 2.0**24
-    below = float(round(Fraction(x) * Fraction(1 / math.pi) - Fraction(above)))
-    reduced = without_multiple(x, above, below, PI)
-    return -reduced if int(below) % 2 else reduced
-
-
-def sleef_cos_near_zero(x: float) -> float:
-    """The same for the cosine, next to an odd multiple of pi/2."""
-    inverse = 1 / math.pi
-    high = math.trunc(float(Fraction(x) * Fraction(inverse / 2**23) - Fraction(inverse / 2**24)))
-    below = 2.0 * round(x * inverse + (high * -(2.0**23) - 0.5)) + 1.0
-    reduced = without_multiple(x, high * 2.0**24, below, tuple(part / 2 for part in PI))
-    return reduced if int(below) & 2 else -reduced
-
-
-@pytest.mark.parametrize(("direction", "ulp"), [("forward", 8556), ("backward", 13398)])
-def test_torch_s_float64_sin_is_as_far_off_as_sleef_s_reduction(direction: str, ulp: int) -> None:
-    record = kept("sin", "float64", direction)["sin/hardest_reduction[seed=0]"]
-    assert record["verdict"] == "exceeds_bound"
-    assert round(record["ulp"]["max"]) == ulp
-    worst = record["worst"]
-    got = float.fromhex(worst["got"]["hex"])
-    x, dy = (float.fromhex(worst["inputs"].get(n, {"hex": "0x1p0"})["hex"]) for n in ("x", "dy"))
-    computed = sleef_sin_near_zero(x) if direction == "forward" else dy * sleef_cos_near_zero(x)
-    assert computed.hex() == got.hex()
-
-
-def test_sleef_s_cosine_has_every_result_of_torch_next_to_its_zeros() -> None:
-    compared = 0
-    for record in kept("sin", "float64", "backward").values():
-        inputs = record["worst"]["inputs"]
-        x, dy = (float.fromhex(inputs[name]["hex"]) for name in ("x", "dy"))
-        if 15.0 < abs(x) < 1e14 and abs(sleef_cos_near_zero(x)) < 1e-9:
-            compared += 1
-            got = float.fromhex(record["worst"]["got"]["hex"])
-            assert (dy * sleef_cos_near_zero(x)).hex() == got.hex()
-    assert compared == 3

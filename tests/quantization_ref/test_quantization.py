@@ -7,9 +7,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from right_quantizers import KERNELS as KERNELS_OF_ANY_PARAMS
 
 import refkernels
 from refkernels import registry
+from refkernels.judging.challenges import Drawer
 from refkernels.testing import assert_kernel
 
 F8 = ml_dtypes.float8_e4m3fn
@@ -69,3 +71,16 @@ def test_where_a_quotient_may_cross_a_tie_a_kernel_may_round_either_way() -> Non
     for scale, steps in ((3.0, [1, 1, 0, 0]), (1.0, [0, 0, 0, 0])):
         allowed = op.bound("forward", {"x": x, "scale": np.float32(scale)}, {}, "float32")["y"]
         np.testing.assert_allclose(allowed, steps, rtol=2.0**-40)
+
+
+@pytest.mark.parametrize(("op", "kernel"), KERNELS_OF_ANY_PARAMS)
+def test_right_kernels_are_right_on_all_inputs_of_the_judge(op: str, kernel: Any) -> None:
+    rng, asked = np.random.default_rng(2), 0
+    for challenge in Drawer(registry.get(op), "forward", "float32").round(rng, 0):
+        inputs = {name: np.asarray(array) for name, array in challenge.inputs.items()}
+        if sum(array.size for array in inputs.values()) < 1 << 16:
+            with np.errstate(all="ignore"):
+                got = kernel(**inputs, **challenge.params)
+            assert challenge.standard().fault_of("y", got) is None, challenge.name
+            asked += 1
+    assert asked > 10

@@ -107,7 +107,7 @@ def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Grap
     written with identities."""
     format = problem.format
     forms = [*problem.definition.way(problem.direction).forms.values()]
-    forms += formulas.of_function(problem)
+    forms += formulas.of_function(problem).values()
     faults = [(fault.cause, form) for fault, form in formulas.faults(problem) if fault.unstable]
     written: list[tuple[tuple[str, Any, str], Graph, Edits]] = []
     for fault, form in (*(("", form) for form in forms), *faults):

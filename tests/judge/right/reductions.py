@@ -1,16 +1,26 @@
-"""Right reductions: deviations of every variance of `var`, norms and logarithms of sums by every
-way of `sum`, products, maxima and running sums in orders, blocks and trees."""
+"""Right reductions: deviations of every variance, means, norms and logarithms of sums by every way
+of `sum`, products, maxima and running sums in orders, blocks and trees."""
 
 import functools
 
 import numpy as np
 import sum as sums
-import var as variances
+import variances
 from _ways import with_totals
 
 
 def _root(variance):
     return lambda x, axis=-1, ddof=0: np.sqrt(variance(x, axis, ddof))
+
+
+def _mean(total, x, axis=-1):
+    rows = sums._rows(x, axis)
+    return total(rows) / x.dtype.type(rows.shape[-1])
+
+
+def multiplied_mean(x, axis=-1):
+    rows = sums._rows(x, axis)
+    return rows.sum(-1) * x.dtype.type(1 / rows.shape[-1] if rows.shape[-1] else np.nan)
 
 
 def _norm(total, x, axis=-1):
@@ -165,5 +175,5 @@ globals().update(
         for name, function in vars(variances).items()
         if name.endswith("_var")
     }
-    | with_totals({"norm": _norm, "logsumexp": _logsumexp}, sums.TOTALS)
+    | with_totals({"mean": _mean, "norm": _norm, "logsumexp": _logsumexp}, sums.TOTALS)
 )

@@ -2,9 +2,10 @@
 
 import numpy as np
 import sum as sums
+from _ways import with_totals
 
 
-def _two_pass(x, axis, ddof, total=lambda rows: rows.sum(-1)):
+def _two_pass(total, x, axis=-1, ddof=0):
     rows = sums._rows(x, axis)
     n = rows.shape[-1]
     mean = total(rows) / x.dtype.type(n)
@@ -13,38 +14,6 @@ def _two_pass(x, axis, ddof, total=lambda rows: rows.sum(-1)):
 
 def _divided(squares, n, ddof):
     return squares / squares.dtype.type(max(n - ddof, 0))
-
-
-def two_pass_var(x, axis=-1, ddof=0):
-    return _two_pass(x, axis, ddof)
-
-
-def sequential_var(x, axis=-1, ddof=0):
-    return _two_pass(x, axis, ddof, sums.sequential_sum)
-
-
-def reversed_var(x, axis=-1, ddof=0):
-    return _two_pass(x, axis, ddof, sums.reversed_sum)
-
-
-def shuffled_var(x, axis=-1, ddof=0):
-    return _two_pass(x, axis, ddof, sums.shuffled_sum)
-
-
-def lanes_var(x, axis=-1, ddof=0):
-    return _two_pass(x, axis, ddof, sums.lanes_sum)
-
-
-def blocked_var(x, axis=-1, ddof=0):
-    return _two_pass(x, axis, ddof, sums.blocked_sum)
-
-
-def tree_var(x, axis=-1, ddof=0):
-    return _two_pass(x, axis, ddof, sums.tree_sum)
-
-
-def two_stage_var(x, axis=-1, ddof=0):
-    return _two_pass(x, axis, ddof, sums.two_stage_sum)
 
 
 def multiplied_var(x, axis=-1, ddof=0):
@@ -88,9 +57,4 @@ def chan_var(x, axis=-1, ddof=0):
     return _divided(squares if count else squares * np.nan, count, ddof)
 
 
-def float64_var(x, axis=-1, ddof=0):
-    return _two_pass(x.astype(np.float64), axis, ddof).astype(x.dtype)
-
-
-def float32_inside_var(x, axis=-1, ddof=0):
-    return _two_pass(x.astype(np.float32), axis, ddof).astype(x.dtype)
+globals().update(with_totals({"var": _two_pass}, sums.TOTALS))
