@@ -84,7 +84,7 @@ class Multiplication(NamedTuple):
             if self.stored is not None:
                 partial_sum = formats.round_to(partial_sum, self.stored).astype(np.float64)
             total = partial_sum if total is None else _single(total + partial_sum)
-            if self.added:
+            if self.added and self.stored is not None:
                 total = formats.round_to(total, self.stored).astype(np.float64)
         return total
 
