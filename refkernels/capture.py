@@ -1356,7 +1356,7 @@ class Capture:
             self._missed.append("%s ended the capture in step %d." % (kind.__name__, self._step))
         self._write_run(complete=kind is None)
 
-    def step(self, loss: Any = None, lr: Any = None, batch: Any = None, **values: Any) -> None:
+    def step(self, loss: Any = None, batch: Any = None, **values: Any) -> None:
         """End a step: write its line, and its tensors if it is a chosen step."""
         if not self._open:
             raise RuntimeError("capture.step belongs inside the `with Capture(...)` block")
@@ -1365,7 +1365,6 @@ class Capture:
         line = OrderedDict(step=self._step)
         line.update(self._loss(loss))
         line["lr"] = self._rates
-        line["lr_given"] = None if lr is None else self._plain_number(lr, "lr")
         norm = self._norm
         if self._hashing and not self._updates and self._optimizer is not None:
             norm = self._norm_of_skipped_gradients()

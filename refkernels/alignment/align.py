@@ -20,18 +20,17 @@ from refkernels.alignment.noise import Noise, noise_of
 from refkernels.alignment.power import least_changes
 from refkernels.alignment.run import CaptureError, Run
 from refkernels.alignment.traced import CallComparison, traced
-from refkernels.alignment.verdict import Conclusion, decide, decide_alone
+from refkernels.alignment.verdict import Conclusion, VerdictReason, decide, decide_alone
 
 Path = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """The findings about one run, or two. `local`, `clips` and `null_directions`: one of each for
-    each run; `curve`: the losses beside null runs, None without them; `band`: the null runs' least,
-    mean and greatest loss by step; `noise`: whether the null runs round as the runs do;
-    `least_changes`: the smallest changes of eps and weight decay that the curves would have shown;
-    `remarks`: what is missing or damaged in the captures."""
+    """The findings about one run, or two; some are of each run. `curve`: the losses beside null
+    runs; `band`: their least, mean and greatest loss by step; `noise`: whether they round as the
+    runs do; `least_changes`: the smallest changes of eps and weight decay that the curves would
+    have shown; `remarks`: what is missing or damaged in the captures."""
 
     runs: tuple[Run, ...]
     verdict: Conclusion
@@ -58,7 +57,6 @@ def align(
     *,
     nulls: Sequence[Path | Run] = (),
     seeds: Sequence[Path | Run] = (),
-    names: Mapping[str, str] | None = None,
     steps: Sequence[int] | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Alignment:
@@ -67,7 +65,6 @@ def align(
 
     nulls   rounding-only runs of the same definition (`Capture(perturb=seed)`), for the p-value
     seeds   runs from other seeds, which show from which step on no curve can decide
-    names   B's names of A's layers and parameters, where order and shapes do not decide
     steps   the captured steps to judge; all of them by default
     Raises CaptureError, a ValueError, for a folder that holds no captured run, and where none of
     `steps` was captured.
@@ -84,7 +81,7 @@ def align(
     local = tuple(judge_run(run, chosen, progress) for run in runs)
     null_runs, seed_runs = [_run(folder) for folder in nulls], [_run(folder) for folder in seeds]
     noise = noise_of(runs, local, null_runs) if null_runs and len(runs) > 1 else None
-    return conclude(runs, local, null_runs, seed_runs, names, chosen, noise)
+    return conclude(runs, local, null_runs, seed_runs, chosen, noise)
 
 
 def conclude(
@@ -92,7 +89,6 @@ def conclude(
     local: tuple[LocalTruth, ...],
     nulls: Sequence[Run] = (),
     seeds: Sequence[Run] = (),
-    names: Mapping[str, str] | None = None,
     chosen: tuple[int, ...] | None = None,
     noise: Noise | None = None,
 ) -> Alignment:
@@ -102,12 +98,13 @@ def conclude(
     firsts = [run.first for run in runs]
     directions = tuple(null_directions(one, one.steps[0]) if one.steps else () for one in firsts)
     remarks = (*(remark for run in runs for remark in run.remarks), *_unequal_lengths(runs))
+    cut_off = tuple(_cut_off(runs, chosen))
     if len(runs) == 1:
         return Alignment(
-            runs, decide_alone(local[0]), shards(runs[0]), local, clips,
+            runs, decide_alone(local[0], cut_off), shards(runs[0]), local, clips,
             null_directions=directions, remarks=remarks,
         )  # fmt: skip
-    pairs = matched(runs[0].first, runs[1].first, names)
+    pairs = matched(runs[0].first, runs[1].first)
     calls = traced(runs[0], runs[1])
     differing = differences(runs[0], runs[1], pairs)
     first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
@@ -120,7 +117,7 @@ def conclude(
     reduces = any(one.world_size > 1 for one in firsts)  # a sum over ranks is no scaling
     clips_alike = (None, None) if reduces else shared(scalings_by_run[0], scalings_by_run[1])
     verdict = decide(
-        differing, local_pair, clips_alike, pairs, curve, first_departure, noise, calls
+        differing, local_pair, clips_alike, pairs, curve, first_departure, noise, calls, cut_off
     )
     slope = None if curve is None else curve.least_slope
     least = {} if slope is None else least_changes(runs[0].first, slope)
@@ -137,6 +134,20 @@ def _unequal_lengths(runs: tuple[Run, ...]) -> Iterator[str]:
         pairs = zip(runs, step_counts, strict=True)
         counts = " and ".join(f"{run.folder} has {count}" for run, count in pairs)
         yield f"The numbers of steps differ ({counts}): only steps that both have are compared."
+
+
+def _cut_off(runs: tuple[Run, ...], chosen: tuple[int, ...] | None) -> Iterator[VerdictReason]:
+    """The captured steps that cannot be read, and which run stopped before the other."""
+    longest = max(len(run.first.lines) for run in runs)
+    for run in runs:
+        damaged = {step for rank in run.ranks for step in rank.damaged}
+        lost = [str(step) for step in sorted(damaged) if chosen is None or step in chosen]
+        details: dict[str, Any] = {"run": run.folder.name}
+        if lost:
+            yield VerdictReason("unreadable", {**details, "steps": ", ".join(lost)})
+        finished = len(run.first.lines)
+        if not run.first.complete and (finished < longest or not finished):
+            yield VerdictReason("stopped", {**details, "steps": finished})
 
 
 def _run(folder: Path | Run) -> Run:

@@ -2,18 +2,11 @@
 each group or tensor, by a clamp, or not at all.
 
 A factor f is known as an interval, since every element is g f within one float of its own format.
-Clipping by a norm is recognised by a threshold c = f (n + eps), with n the norm of the scaled
-gradients: c must lie in the same interval in every step that clips. A sum over k parts that is
-divided by k is not a clip: its f is 1 / k in every step, whatever the norm. From one step, or
-several steps with equal norms, a threshold follows all the same; it counts only if it is known to
-_CLOSE and is a round number, of two digits.
-
-The kernel's n is a rounded norm: a sum of k squares in any order is off by at most k u / 2 and a
-few u, and c is known no better. That leaves eps undetermined (1e-6 in torch and OneFlow, none in
-Paddle and MindSpore). A run that reports the norm that its clip computed (`Capture.step(...,
-clip_norm=)`) settles this: if only one eps makes c a round number, such as 1 or 0.25, that is the
-eps. For millions of elements the norm is taken to be that of the tensors' own norms, as frameworks
-compute it: off by at most k u / 2 of the largest tensor.
+Clipping by a norm has one threshold c = f (n + eps) in every step that clips; from one step, c
+counts only if it is known to _CLOSE and is a round number, of two digits. A division by k parts has
+f = 1 / k whatever the norm. The kernel's n, a sum of k squares, is off by at most k u / 2 and a few
+u, which leaves eps undetermined (1e-6 in torch and OneFlow, none in Paddle and MindSpore) unless
+the run reports the norm that its clip computed (`Capture.step(..., clip_norm=)`).
 """
 
 from __future__ import annotations
@@ -48,11 +41,9 @@ _NORM = 4.0  # units beside k / 2: the norms of parts, the norm of these
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a step scales its gradients, by scaled group or tensor ("" for all): `factors`; `norms`;
-    `sizes`, the norms' numbers of elements; `longest`, the number of elements of the largest sum if
-    tensors have norms of their own. `reported`: the norm of all gradients that the clip itself
-    computed; `received`: the norm of all gradients that the update receives; `unit`: the unit
-    roundoff of the norms' format."""
+    """How a step scales its gradients, by scaled group or tensor ("" for all). `sizes`: elements
+    of a norm; `longest`: of the largest sum in it; `reported`: the norm that the clip itself
+    computed; `received`: the norm of the gradients that the update receives."""
 
     step: int
     rank: int

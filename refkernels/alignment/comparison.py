@@ -1,12 +1,10 @@
 """The same step of two runs, value by value, where both began with the same weights and batch.
 
-Functions outside layers are not captured, and no oracle judges them; a difference in them shows in
-the next layer's input. So values are compared in the order in which a step makes them: layers
-forward, the loss, cotangents backward, gradients. Rounding makes them differ too, and no bound on
-its growth is proven: a place is suspected where more than half of the format's digits differ (in
-norm) and everything before it agrees in more than half. After a layer that computes its definition
-in a narrower format, as its own judgement shows, only the digits that its error leaves count. If
-one value is a multiple of the other, the factor is reported.
+Values are compared in the order in which a step makes them: layers forward, the loss, cotangents
+backward, gradients. No bound on how roundings grow is proven: a place is suspected where more than
+half of the format's digits differ (in norm) and everything before it agrees in more than half.
+After a layer that computes its definition in a narrower format, only the digits that its error
+leaves count.
 """
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
 """Two loss curves beside curves that differ by rounding alone: a p-value, and its sensitivity.
 
-Null runs are runs of one definition that differ in roundings only. All curves are treated alike:
-the spread s_t of step t is that of all of them, the candidate included, and no smaller than one ulp
-of the loss. With a spread from the null runs alone, 200 steps and 19 runs would give false alarms
-in 15 to 53 % of right runs at a nominal 5 %.
+The spread s_t of step t is that of all curves, the candidate included, and at least one ulp of the
+loss: from the null runs alone, 19 of 200 steps give false alarms in 15 to 53 % of right runs.
 
     of a pair A, B        D_ij = max_t |L_it - L_jt| / s_t over all pairs of the K + 2 curves;
                           p = #{pairs: D >= D_AB} / C(K + 2, 2)
 
-A pair can be no more exceptional than one curve among K + 2, so the two are also tested one by one:
-`extreme` says whether one is farther from the median of the others than any null run (by chance
-with probability 2 / (K + 2)), `p_normal` how surprising that is where rounding spreads normally.
-Both are exact where the runs' roundings are as large, and as evenly spread about zero, as those of
-the null runs; null runs taken `wider` prove nothing. A large p proves nothing either:
-`least_rate_change` gives the smallest change that would have been noticed.
+`extreme`: one of the two is farther from the median of the others than any null run (by chance with
+probability 2 / (K + 2)); `p_normal`: how surprising that is where rounding spreads normally. Both
+hold where the null runs round as the runs do. A large p proves nothing: `least_rate_change` gives
+the smallest change that would have been noticed.
 """
 
 from __future__ import annotations
@@ -34,13 +30,11 @@ Curves = npt.NDArray[np.float64]  # (runs, steps)
 
 @dataclass(frozen=True)
 class CurveTest:
-    """`statistic`: D_AB, and the `step` that attains it; `p`, and the least p that so many
-    runs can give; `steps`: how many were compared; `undecidable_after`: the step from which
-    rounding spreads as far as other seeds do, None where it does not or no other seeds were given.
-    `growth`: the rate at which the spread grows per step. `least_rate_change`: the smallest
-    relative change of the learning rate that the test would have noticed; None where the loss does
-    not fall. `least_slope`: the smallest difference that it would have noticed if the losses parted
-    by as much in each step."""
+    """`statistic`: D_AB, attained at `step`; `p`, and the least p that so many runs can give;
+    `steps`: how many were compared; `undecidable_after`: the step from which rounding spreads as
+    far as other seeds do; `growth` of the spread per step; `least_rate_change`: the smallest
+    relative change of the learning rate that would have been noticed; `least_slope`: the smallest
+    difference, if the losses parted by as much in each step."""
 
     statistic: float
     step: int

@@ -6,9 +6,11 @@ decisive; others, such as versions, threads and devices, are only noted.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -151,17 +153,19 @@ def _batches(a: Rank, b: Rank) -> Iterator[RunDifference]:
 
 def _late_batches(a: Rank, b: Rank) -> dict[str, Any]:
     """The delay, if one run trains on the batches of the other some steps late."""
-    hashes_a, hashes_b = ([line.batch_hash for line in rank.lines] for rank in (a, b))
+    hashes = [[line.batch_hash for line in rank.lines] for rank in (a, b)]
+    return _late(hashes[0], hashes[1], 2, operator.eq)
+
+
+def _late(
+    a: Sequence[Any], b: Sequence[Any], least: int, alike: Callable[[Any, Any], bool]
+) -> dict[str, Any]:
+    """The delay, if B has at step t what A had at step t - delay, or the other way round, in
+    `least` steps or more, and not the same in all of them."""
     for delay in (1, -1, 2, -2):
-        earlier, later = (
-            (hashes_a, hashes_b[delay:]) if delay > 0 else (hashes_a[-delay:], hashes_b)
-        )
-        pairs = list(zip(earlier, later, strict=False))
-        if (
-            len(pairs) > 1
-            and len(set(hashes_a)) > 1
-            and all(hash_ahead == hash_behind for hash_ahead, hash_behind in pairs)
-        ):
+        pairs = list(zip(a[max(-delay, 0) :], b[max(delay, 0) :], strict=False))
+        moves = len({value for value, _ in pairs}) > 1
+        if len(pairs) >= least and moves and all(alike(*pair) for pair in pairs):
             return {"run": "B" if delay > 0 else "A", "steps": abs(delay)}
     return {}
 
@@ -432,14 +436,7 @@ def _late_schedule(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -
     """The delay, if one schedule is the other some steps late."""
     rates_a = [rate for line in a.lines if (rate := _rate(line, group_a)) is not None]
     rates_b = [rate for line in b.lines if (rate := _rate(line, group_b)) is not None]
-    for delay in (1, -1, 2, -2):  # at step t B has the rate that A had at step t - delay
-        pairs = list(zip(rates_a[max(-delay, 0) :], rates_b[max(delay, 0) :], strict=False))
-        moves = len({rate for rate, _ in pairs}) > 1
-        alike = (math.isclose(rate, later, rel_tol=2.0**-22) for rate, later in pairs)
-        if len(pairs) > 2 and moves and all(alike):
-            run, steps = ("B", delay) if delay > 0 else ("A", -delay)
-            return {"run": run, "steps": steps}
-    return {}
+    return _late(rates_a, rates_b, 3, functools.partial(math.isclose, rel_tol=2.0**-22))
 
 
 def _setup(a: Run, b: Run) -> Iterator[RunDifference]:

@@ -40,7 +40,6 @@ _NAMES = {  # the op's name of an input: the frameworks' names
     "k": ("key", "k"),
     "v": ("value", "v"),
 }
-_UNREAD = {"self.init_tensor"}  # initial values, which early captures of MindSpore's Embedding hold
 
 
 def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
@@ -194,7 +193,7 @@ class _LayerReader:
                     and names[framework_name] not in paths.values()
                 ):
                     paths[name] = names[framework_name]
-        for path in set(call.inputs) - set(paths.values()) - _UNREAD:
+        for path in set(call.inputs) - set(paths.values()):
             mask = self.kind.masks.get(call.inputs[path].dtype.kind)
             if mask is None:
                 raise NotJudged(f"its input {path} is not known")

@@ -1,9 +1,7 @@
 """Every captured op of a run judged on its own inputs: verdict, error / bound, cause.
 
-Nothing here compares runs, and no error of one op reaches the next: a layer is compared with the
-certified answer to the inputs that it got. An output within its bound, with errors like the plain
-algorithm's, is rounding. Any other is explained; once an op has shown one cause in several places,
-later places take the same cause without a search.
+An output within its bound, with errors like the plain algorithm's, is rounding. Any other is
+explained; once an op has shown one cause in several places, later places take it without a search.
 """
 
 from __future__ import annotations
@@ -48,16 +46,13 @@ _SEARCHES = 2  # searches for one op and type before its cause is taken to be th
 
 @dataclass(frozen=True)
 class LocalJudgement:
-    """One output of a question. `over_bound`: the largest error / bound; `worst`: the parameter or
-    tensor that has it; `cause` and `confidence`: those that `explain` gives for the whole question;
-    `bias`: mean of the signed errors in standard deviations of that mean. `attributed`: False for a
-    weight's gradient that this layer does not explain: a function may use the weight too.
-    `negligible`: no element that breaks its bound is off by more than a rounding of its tensor's
-    largest element, as where a masked probability is e^-64 and not 0. `gross`: half of the digits
-    are wrong in norm, or the bound is broken by as much. `apart`: the norm of the errors over that
-    of the exact answer. `declared`: the cause is a form that the framework documents as its own.
-    `errors`: those that `over_plain` compares. `users`: the layer is of the user's own class, which
-    may be what it likes."""
+    """One output of a question. `over_bound`: the largest error / bound, at `worst`; `cause`: that
+    of the whole question; `bias`: mean of the signed errors in its standard deviations.
+    `attributed`: False for a weight's gradient that this layer does not explain: a function may use
+    the weight too. `negligible`: what breaks its bound is off by at most a rounding of the largest
+    element, as a masked probability of e^-64. `gross`: half of the digits are wrong. `apart`: the
+    errors' norm over the answer's. `declared`: a form that the framework documents as its own.
+    `users`: of the user's own class, which may be what it likes."""
 
     place: Place
     op: str

@@ -3,7 +3,6 @@
 Each framework names layers and weights in its own way, and some hold a matrix transposed. Two
 layers may match where they have one op and their weights have the same shapes, transposed or not.
 Among those, order decides, by the longest common subsequence; the rest is matched by equal values.
-A map (name in A to name in B) takes precedence.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import numpy as np
 from refkernels.alignment.kinds import ROLES, LayerKind, kind_of
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Layer, Rank
-from refkernels.alignment.tensors import CaptureError
 
 _WORDS = {"gamma": "weight", "embedding_table": "weight", "beta": "bias"}
 
@@ -35,25 +33,18 @@ class Matched:
     lone_b: tuple[str, ...] = ()
 
 
-def matched(a: Rank, b: Rank, partners: Mapping[str, str] | None = None) -> Matched:
-    """The matched layers and parameters of two runs. Raises CaptureError for a map with an unknown
-    name."""
-    partners = dict(partners or {})
-    _check(partners, a, b)
-    unmatched_a, unmatched_b = (
-        [layer for layer in rank.layers.values() if layer.calls and layer.name not in known]
-        for rank, known in ((a, partners.keys()), (b, partners.values()))
+def matched(a: Rank, b: Rank) -> Matched:
+    """The matched layers and parameters of two runs."""
+    called_a, called_b = (
+        [layer for layer in rank.layers.values() if layer.calls] for rank in (a, b)
     )
-    layers = {name: partner for name, partner in partners.items() if name in a.layers}
-    parameters = {name: partner for name, partner in partners.items() if name in a.parameters}
-    by_value = _by_value(a, b, parameters)
-    layers |= _by_weights(unmatched_a, unmatched_b, by_value)
+    parameters = _by_value(a, b)
+    layers = _by_weights(called_a, called_b, parameters)
     layers |= _in_order(
         a, b,
-        [layer for layer in unmatched_a if layer.name not in layers],
-        [layer for layer in unmatched_b if layer.name not in layers.values()],
+        [layer for layer in called_a if layer.name not in layers],
+        [layer for layer in called_b if layer.name not in layers.values()],
     )  # fmt: skip
-    parameters |= by_value
     for name, partner in layers.items():
         words = {
             _word(name_in_layer): parameter
@@ -67,8 +58,8 @@ def matched(a: Rank, b: Rank, partners: Mapping[str, str] | None = None) -> Matc
     return Matched(
         layers,
         parameters,
-        tuple(layer.name for layer in unmatched_a if layer.name not in layers),
-        tuple(layer.name for layer in unmatched_b if layer.name not in layers.values()),
+        tuple(layer.name for layer in called_a if layer.name not in layers),
+        tuple(layer.name for layer in called_b if layer.name not in layers.values()),
         tuple(name for name in a.parameters if name not in parameters),
         tuple(name for name in b.parameters if name not in parameters.values()),
     )
@@ -94,13 +85,6 @@ def oriented(target: Array, array: Array, like: Array | None = None) -> Array:
     if straight is False or (turned is not False and turned < straight):
         return array.T
     return array
-
-
-def _check(partners: Mapping[str, str], a: Rank, b: Rank) -> None:
-    for names, rank in ((partners.keys(), a), (partners.values(), b)):
-        known = {*rank.layers, *rank.parameters}
-        if unknown := [name for name in names if name not in known]:
-            raise CaptureError(f"The map names {unknown[0]!r}, which {rank.folder} does not have.")
 
 
 def _word(name_in_layer: str) -> str:
@@ -150,22 +134,24 @@ def _same_name(a: Rank, b: Rank, parameters: Mapping[str, str]) -> dict[str, str
     }
 
 
-def _by_value(a: Rank, b: Rank, parameters: Mapping[str, str]) -> dict[str, str]:
+def _by_value(a: Rank, b: Rank) -> dict[str, str]:
     """Parameters whose values in the first captured step equal those of exactly one other."""
     if not a.steps or not b.steps:
         return {}
     first, second = a.tensors(a.steps[0]), b.tensors(b.steps[0])
-    taken, partners = set(parameters.values()), {}
+    partners: dict[str, str] = {}
     for name in a.parameters:
-        array = None if name in parameters else first.parameter(name)
+        array = first.parameter(name)
         if array is None:
             continue
-        others = ((name_b, second.parameter(name_b)) for name_b in b.parameters.keys() - taken)
+        others = (
+            (name_b, second.parameter(name_b))
+            for name_b in b.parameters.keys() - set(partners.values())
+        )
         alike = [
             partner for partner, other in others
             if other is not None and other.size == array.size and equal(array, other)
         ]  # fmt: skip
         if len(alike) == 1:
             partners[name] = alike[0]
-            taken.add(alike[0])
     return partners

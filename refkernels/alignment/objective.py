@@ -1,14 +1,8 @@
 """The multiple of its own loss whose gradient a run descends.
 
-Gradients are linear in the objective. Let l_k be a loss layer's answer in its k-th call, c_k the
-cotangent of that answer, and w_r the weight of rank r's gradient in the gradient that the update
-receives. That is the gradient of
-
-    sum over ranks r and calls k of w_r c_k l_k
-
-which is the loss that the run reports, or a multiple of it. Several ranks each report their own
-loss: a mean of these, weighted or not, lies between the least and the greatest, so the multiple is
-an interval.
+The update receives the gradient of the sum over ranks r and calls k of w_r c_k l_k (l_k: a loss
+layer's answer, c_k its cotangent, w_r the rank's weight): a multiple of the loss that the run
+reports. Several ranks report losses of their own, so the multiple is an interval.
 """
 
 from __future__ import annotations

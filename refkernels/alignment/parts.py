@@ -1,11 +1,9 @@
 """The weight of each row of a batch in the gradient that an update receives.
 
-A step's gradient is a sum over parts: the calls of a layer (micro-batches) on each rank. Each part
-has the cotangents of its own rows, and an update receives a combination of the ranks' gradients,
-whose coefficients are solved for. Row by row, the quotient of two runs shows what one of them does
-differently: a sum over parts instead of their mean, a mean of means over parts with unequal numbers
-of tokens, a loss scale left in. A quotient does not show which of the two is wrong: that is the run
-whose gradient is not that of its own loss (`objective`).
+Parts are the calls of a layer (micro-batches) on each rank; how an update combines the ranks'
+gradients is solved for. Row by row, the quotient of two runs shows a sum over parts instead of
+their mean, a mean of means over unequal numbers of tokens, a loss scale left in. The wrong run is
+the one whose gradient is not that of its own loss (`objective`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Which changes of eps and of weight decay a test of curves would have noticed.
 
-An update with another value of a setting differs by D for each unit of the change, and moves the
-loss of a later step by <D, g>, where g is that step's gradient. D is taken from one captured step
-and g from later ones: within one step, the noise of g is in D too. If each step moves the loss by
-as much, t steps move it by t times that, and a change that momentum repeats 1 / (1 - momentum)
-times that. The least over all pairs of captured steps counts. A first-order estimate, for small
-steps; there is none for decay that passes through Adam's moments.
+A unit of a setting's change moves a captured step's update by D, and the loss of a later step by
+<D, g>, g being its gradient; momentum repeats it 1 / (1 - momentum) times. A first-order estimate,
+for small steps; there is none for decay that passes through Adam's moments.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ class Parameter:
     name: str
     shape: tuple[int, ...]
     dtype: str
-    own_name: str = ""
     trainable: bool = False
     group: int | None = None
     device: str = ""
@@ -104,14 +103,10 @@ class Rank:
     complete: bool
     framework: str
     versions: Mapping[str, str]
-    device: Mapping[str, Any]
     flags: Mapping[str, Any]
-    environment: Mapping[str, str]
-    seeds: Mapping[str, Any]
     rank: int
     world_size: int
     chosen: tuple[int, ...]
-    every: int
     notes: Mapping[str, Any]
     perturbed: Mapping[str, Any] | None
     initial_parameters: str

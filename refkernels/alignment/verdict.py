@@ -54,7 +54,7 @@ class VerdictReason:
 
     word: Literal[
         "curves", "saturated", "nothing", "unjudged", "functions", "unseen", "skipped", "few",
-        "beyond", "gradients", "noise", "calls",
+        "beyond", "gradients", "noise", "calls", "unreadable", "stopped",
     ]  # fmt: skip
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -82,9 +82,11 @@ def decide(
     parted: Departure | None = None,
     noise: Noise | None = None,
     traced: CallComparison | None = None,
+    cut_off: Sequence[VerdictReason] = (),
 ) -> Conclusion:
     """The verdict on two runs. `clips`: from the steps that both captured. Curves prove nothing
-    beside null runs that do not round as the runs do."""
+    beside null runs that do not round as the runs do; nor does anything beside steps of one run
+    that are `cut_off`."""
     decisive = (one for one in differing if one.decisive)
     suspects = [Suspect(one.step, one.topic, one.where, "", one) for one in decisive]
     suspects += _of_one_run(local, matched)
@@ -94,16 +96,15 @@ def decide(
             Suspect(clip_finding.step, "clip", "gradients", clip_finding.run, clip_finding)
         )
     if traced is not None and (traced.forward or (parted is None and clip_finding is None)):
-        judged = {suspect.where for suspect in suspects}  # which say more than "here" does
         suspects += [
-            Suspect(traced.step, one.stage, one.where, "", one)
-            for one in traced.differences
-            if one.edit or one.where.split(" (")[0] not in judged
+            Suspect(traced.step, one.stage, one.where, "", one) for one in traced.differences
         ]
     if parted is not None and not _explained(parted, suspects):
         suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
     if suspects:
         return Conclusion("different", _sorted(suspects))
+    if cut_off:
+        return Conclusion("undecidable", reasons=tuple(cut_off))
     if noise is not None and noise.invalid:
         others = _open_reasons(local, None)
         return Conclusion(
@@ -131,7 +132,7 @@ def _explained(parted: Departure, suspects: Sequence[Suspect]) -> bool:
     return any(suspect.rank <= place for suspect in suspects)
 
 
-def decide_alone(local: LocalTruth) -> Conclusion:
+def decide_alone(local: LocalTruth, cut_off: Sequence[VerdictReason] = ()) -> Conclusion:
     """The verdict on one run: is it its own definition?"""
     suspects = [
         _suspect(judgement, "A")
@@ -140,7 +141,7 @@ def decide_alone(local: LocalTruth) -> Conclusion:
     ]
     if suspects:
         return Conclusion("different", _sorted(suspects))
-    reasons = _unseen_reasons(local)
+    reasons = [*cut_off] or _unseen_reasons(local)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 

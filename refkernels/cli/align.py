@@ -12,8 +12,6 @@ from refkernels.cli.shared import pages
 from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import AsJson, Language, Names
 
-_LARGEST_MAP = 10_000_000  # bytes
-
 
 def align(
     run_a: Annotated[
@@ -34,11 +32,6 @@ def align(
         list[Path] | None,
         typer.Option(help="A run from another seed: it shows from which step on the loss curves "
                      "decide nothing. Repeatable: two or more."),
-    ] = None,
-    names: Annotated[
-        Path | None,
-        typer.Option("--map", help="A JSON file of names in A to names in B, for layers and "
-                     "parameters that order and shapes do not match."),
     ] = None,
     step: Annotated[
         list[int] | None, typer.Option(help="A captured step to judge; all by default. Repeatable.")
@@ -76,8 +69,8 @@ def align(
 ) -> None:  # fmt: skip
     """Compare two captured training runs, or check one against its own declaration.
 
-    Ends with status 1 if they are different trainings, 2 if the question cannot be answered;
-    otherwise, and for --demo, with 0.
+    Ends with status 1 if they are different trainings, 2 if the question cannot be answered or a
+    capture is cut off; otherwise, and for --demo, with 0.
     """
     from refkernels.reporting.alignment import page
 
@@ -98,24 +91,25 @@ def align(
         elif run_a is None:
             raise ValueError("There is nothing to align: give a captured run's folder, or --demo.")
         else:
-            verdict = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
+            verdict = _aligned(run_a, run_b, null or [], other_seed or [], step)
         written = [] if out is None else _write(out, verdict)
     ending = "\n" + page.usage(lang) if demo else ""
     pages.show(verdict, as_json, page.brief(verdict, lang) + ending, written)
     if verdict["verdict"]["word"] == "different" and not demo:
         raise typer.Exit(1)
+    if page.CUT_OFF & {reason["word"] for reason in verdict["verdict"]["reasons"]}:
+        raise typer.Exit(2)
 
 
 def _aligned(
     run_a: Path, run_b: Path | None, null_folders: list[Path], seed_runs: list[Path],
-    map_file: Path | None, steps: list[int] | None,
+    steps: list[int] | None,
 ) -> dict[str, Any]:  # fmt: skip
     from refkernels.alignment import align
     from refkernels.alignment.run import runs_in
 
     null_runs = [run for null in null_folders for run in runs_in(null)]
     options: dict[str, Any] = {"nulls": null_runs, "seeds": seed_runs}
-    options["names"] = None if map_file is None else _read_map(map_file)
     options["progress"] = lambda line: typer.echo(f"refkernels: {line}", err=True)
     return align(run_a, run_b, **options, steps=steps).to_dict()
 
@@ -126,23 +120,16 @@ def _demonstrated() -> dict[str, Any]:
     from refkernels.training.demo import write_runs
 
     with tempfile.TemporaryDirectory() as folder:
-        return _aligned(*write_runs(Path(folder)), [], [], None, None)
+        return _aligned(*write_runs(Path(folder)), [], [], None)
 
 
-def _json(path: Path, expected: str, largest: int = 2**30) -> Any:
-    if path.stat().st_size > largest:
+def _json(path: Path, expected: str) -> Any:
+    if path.stat().st_size > 2**30:
         raise ValueError(f"{path} is too large for {expected}.")
     try:
         return json.loads(path.read_text("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         raise ValueError(f"{path} is not a JSON file: {expected} is expected.") from None
-
-
-def _read_map(path: Path) -> dict[str, str]:
-    names = _json(path, "a map of names", _LARGEST_MAP)
-    if not isinstance(names, dict) or {*map(type, names.values())} - {str}:
-        raise ValueError(f"{path} is not a map of names: give a JSON object of strings.")
-    return names
 
 
 def _write(folder: Path, verdict: dict[str, Any]) -> list[Path]:

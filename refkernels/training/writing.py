@@ -72,7 +72,7 @@ def line(
     finite = loss if np.isfinite(loss) else None
     return {
         "step": step, "loss": finite, "loss_hex": float(loss).hex(), "loss_dtype": "float32",
-        "lr": list(lr), "lr_given": None, "gradient_norm": None, "gradient_norm_hex": None,
+        "lr": list(lr), "gradient_norm": None, "gradient_norm_hex": None,
         "updates": 1, "hash": {"batch": hashed(batch), "parameters": None, "gradients": None},
         "rows": None, "seconds": 0.0, "captured": captured, "reason": None, "changed": None,
         "values": {},

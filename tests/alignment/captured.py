@@ -114,7 +114,7 @@ def written_by_hand(folder: Path, steps: int = 4, chosen: tuple[int, ...] = (0, 
     for step in range(steps):
         line = {
             "step": step, "loss": 1.5, "loss_hex": "0x1.8p+0", "loss_dtype": "float32",
-            "lr": [0.1], "lr_given": None, "gradient_norm": None, "gradient_norm_hex": "inf",
+            "lr": [0.1], "gradient_norm": None, "gradient_norm_hex": "inf",
             "updates": 1, "hash": {"batch": "b", "parameters": "p", "gradients": "g"},
             "rows": ["a", "b"], "seconds": 0.5, "captured": step in chosen, "reason": None,
             "changed": None, "values": {"scale": 2.0},

@@ -30,7 +30,7 @@ class Block(nn.Module):
         super().__init__()
         self.how = how
         eps = 1e-3 if how == "eps" else 1e-6
-        self.before, self.after = Norm(how == "fused", eps), Norm(how == "fused", eps)
+        self.before, self.after = (Norm(how == "fused", eps) for _ in range(2))
         self.q, self.k, self.v, self.o = (nn.Linear(D, D, bias=False) for _ in range(4))
         self.gate, self.up, self.down = (nn.Linear(D, D, bias=False) for _ in range(3))
 
@@ -82,9 +82,17 @@ class Block(nn.Module):
         return y if how == "residual" else x + y
 
 
+def centred(x, how):
+    if how.startswith("fused"):
+        return F.layer_norm(x, (D,), eps=1e-3 if how == "fused_eps" else 1e-5)
+    x = x - x.mean(-1, keepdim=True)
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+
+
 class Model(nn.Module):
     def __init__(self, how):
         super().__init__()
+        self.how = how
         self.embed, self.blocks = nn.Embedding(WORDS, D), nn.ModuleList([Block(how), Block(how)])
         self.head = nn.Linear(D, WORDS, bias=False)
 
@@ -92,7 +100,7 @@ class Model(nn.Module):
         x = self.embed(ids)
         for block in self.blocks:
             x = block(x)
-        return self.head(x)
+        return self.head(centred(x, self.how))
 
 
 def train(how):

@@ -8,38 +8,11 @@ import pytest
 from refkernels.alignment.local import LocalJudgement, _of_pieces
 from refkernels.alignment.question import NotJudged, Place
 from refkernels.alignment.updates import _refuse_mixed
-from refkernels.arithmetic import formats
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.metrology.verdict import rms_errors
 
 PLACE = Place(0, "update", "group 0", 0)
 FINE = LocalJudgement(
     PLACE, "adamw", "forward", "AdamW", "param", "rounding", False, 0.5, 0.0, 1, "a"
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("elementwise", [True, False])
-def test_error_over_plain_is_that_of_all_elements(elementwise: bool) -> None:
-    rng = np.random.default_rng(0)
-    exact = rng.standard_normal(900)
-    own, plain = (exact + rng.standard_normal((2, 900)) * 1e-6).astype(np.float32)
-    own[:100] += np.float32(1e-4)
-    plain[300:] = exact[300:]
-
-    def judged(piece: slice) -> LocalJudgement:
-        errors = rms_errors(
-            own[piece], plain[piece], Enclosure(exact[piece]), formats.BINARY32, elementwise
-        )
-        assert errors is not None
-        over = errors.over_plain
-        return replace(
-            FINE, errors=errors, over_plain=over, unusual=over > 4.0, elements=errors.elements
-        )
-
-    whole = judged(slice(None))
-    (joined,) = _of_pieces([judged(slice(i, i + 250)) for i in range(0, 900, 250)])
-    assert joined.over_plain == pytest.approx(whole.over_plain, rel=1e-12)
-    assert (joined.unusual, joined.elements) == (whole.unusual, 900)
 
 
 def test_the_worst_piece_is_that_of_the_worst_verdict() -> None:

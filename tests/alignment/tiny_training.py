@@ -228,7 +228,7 @@ def train(framework, steps, kind, folder="", options="{}"):
             batch = {"ids": tensor(IDS[index % 6]), "targets": tensor(TARGETS[index % 6])}
             loss = step(batch["ids"], batch["targets"])
             if capture is not None:
-                capture.step(loss=loss, lr=0.01, batch=batch, scale=1.0)
+                capture.step(loss=loss, batch=batch, scale=1.0)
             losses.append(float(array(loss)).hex())
             digest = hashlib.sha256()
             for parameter in parameters:

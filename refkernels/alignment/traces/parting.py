@@ -47,7 +47,7 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
         fresh = side.run.again(edit, reach, stop) or {}
         return {hit for value in fresh.values() for hit in wanted.find(sums(value))}
 
-    best, most = replacement(side, other, calls, shown, its, made)
+    best, most = replacement(side, other, calls, shown, mine, its, made)
     goal, trials, shorter, reached = most or math.inf, 0, None, 0
     near, lone = boundary(pair, side, other, its, shown), leaves_for(side)
 
@@ -72,9 +72,11 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
     return best
 
 
-def replacement(side, other, calls, shown, its, made):
+def replacement(side, other, calls, shown, mine, its, made):
     """(description and edit, values made) of the first value of `other` that makes further ones
-    where it stands in the place of one of `calls`; (None, 0) where there is none."""
+    where it stands in the place of one of `calls`; (None, 0) where there is none. It makes more
+    than it makes superfluous: a number may stand elsewhere by chance."""
+    lost = {call.index: len(chain(side, mine, call)) for call in calls}
     for given in shown:
         for slot in other.run.slots[given.index]:
             if slot is None or slot not in its or not varied(other.told[slot]):
@@ -87,7 +89,7 @@ def replacement(side, other, calls, shown, its, made):
                 edit = {call.index: edits.with_result(value)}
                 hits = made(edit)
                 further = {hit for hit in hits if not alike(other.told[hit], other.told[slot])}
-                if further and len(hits) > best[1]:
+                if further and len(hits) > max(best[1], lost[call.index]):
                     told = {"edit": "replaced", "call": call, "given": given, "value": slot}
                     best = (told, edit), len(hits)
             if best[0]:
@@ -324,6 +326,8 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
                 pair.match()
                 continue
         if is_replacement(best):
+            if opened(pair, mine, its):
+                continue
             added = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
             if not is_replacement(added):
                 told, edit = added
@@ -348,6 +352,17 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
     return False
 
 
+def opened(pair, mine, its):
+    """Run calls that only one program makes here as those of their formulas, if they have any."""
+    sides = [(pair.a, makers(pair.a, mine)[:PLACES]), (pair.b, makers(pair.b, its)[:PLACES])]
+    functions = [{call.function for call in calls} for _, calls in sides]
+    before = [len(side.program.calls) for side, _ in sides]
+    for (side, calls), others in zip(sides, functions[::-1]):
+        side.refresh([call for call in calls if call.function not in others])
+    pair.match()
+    return [len(side.program.calls) for side, _ in sides] != before
+
+
 def everywhere(side, told, edit):
     """The edit, made in all calls that compute the same from the same: values cannot tell which."""
     if told["edit"] not in ("constant", "function", "exchanged"):
@@ -369,17 +384,20 @@ def is_replacement(found):
     return found is None or found[0]["edit"] == "replaced"
 
 
-def words(side, slots, call):
-    """The operators without partner that a call's result is made by."""
-    wanted, left = set(), [call]
+def chain(side, slots, call):
+    """The calls without partner that a call's result is made by, in order."""
+    wanted, left = {}, [call]
     while left:
         one = left.pop()
-        if one.index in wanted:
-            continue
-        wanted.add(one.index)
-        needs = [slot for slot in side.run.needs[one.index] if slot in slots]
-        left += makers(side, needs)
-    calls = [side.program.calls[index] for index in sorted(wanted)]
+        if one.index not in wanted:
+            wanted[one.index] = one
+            left += makers(side, [slot for slot in side.run.needs[one.index] if slot in slots])
+    return [wanted[index] for index in sorted(wanted)]
+
+
+def words(side, slots, call):
+    """The operators of these calls."""
+    calls = chain(side, slots, call)
     named = [one.word for one in calls if not in_torch.is_view(one.function)]
     return ", ".join(list(dict.fromkeys(named))[:WORDS])
 

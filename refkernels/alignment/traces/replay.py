@@ -14,7 +14,7 @@ import in_torch  # of refkernels.profiling
 import torch
 from in_torch import TensorNumber as Tensor
 from torch.utils._pytree import tree_flatten, tree_map
-from unfused import unfused
+from unfused import decomposed, unfused
 
 DTYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
@@ -131,29 +131,31 @@ class RecordedProgram:
         """The format in which a leaf was recorded."""
         return self.tensor(self.leaves[number]).dtype
 
-    def run(self, edits=None, tables=None):
-        return ExactRun(self, edits or {}, tables or {})
+    def run(self, edits=None, tables=None, opened=()):
+        return ExactRun(self, edits or {}, tables or {}, opened)
 
 
 class ExactRun:
     """All values of a program, `edits` made: a function of the run, the call, its arguments for
     each edited call's index. `values`: by slot; `made`: the (call, result) of each slot, or the
     leaf's number; `needs`: the slots that a call reads; `slots`: those that it makes. `tables`:
-    other values of leaves, by number."""
+    other values of leaves, by number; `opened`: calls that are run as those of their formula."""
 
-    def __init__(self, program, edits, tables):
-        self.program, self.edits, self.tables = program, edits, tables
+    def __init__(self, program, edits, tables, opened):
+        self.program, self.edits, self.tables = program, {}, tables
         self.values, self.made, self.needs, self.slots = [], [], [], []
         self.state, self.at_leaf = {}, {}  # number -> slot, now and at first
         self._live, self._groups = {}, {}
         with torch.no_grad():
             calls, program.calls = program.calls, []
-            for call in calls:
-                parts = unfused(call, self._entered)
+            for k, call in enumerate(calls):
+                parts = (decomposed if call in opened else unfused)(call, self._entered)
                 for number in call.results if parts != [call] else ():
                     program.drawn.pop(number, None)  # without dropout it drew nothing
                 for part in parts:
                     part.index = len(program.calls)
+                    if k in edits and part is call:
+                        self.edits[part.index] = edits[k]
                     program.calls.append(part)
                     self._run(part)
         self._live = self._groups = None
@@ -238,7 +240,7 @@ class ExactRun:
             try:
                 with torch.no_grad():
                     results = evaluate(self, call, given, edits.get(call.index))
-            except (RuntimeError, IndexError, TypeError, ValueError, KeyError):
+            except (RuntimeError, IndexError, TypeError, ValueError, KeyError, AssertionError):
                 return fresh or None
             for slot, value in zip(self.slots[call.index], results):
                 if slot is not None:

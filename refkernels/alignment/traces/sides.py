@@ -11,10 +11,11 @@ class Side:
         self.program, self.edits, self.tables = program, {}, {}
         self.refresh()
 
-    def refresh(self):
+    def refresh(self, opened=()):
         try:
-            self.run = self.program.run(self.edits, self.tables)
-        except (RuntimeError, NotImplementedError, TypeError, KeyError, AttributeError) as error:
+            self.run = self.program.run(self.edits, self.tables, opened)
+            self.edits = self.run.edits
+        except (RuntimeError, TypeError, KeyError, AttributeError, AssertionError) as error:
             raise Unseen(
                 "its calls cannot be run again (%s)" % str(error).split("\n")[0]
             ) from error

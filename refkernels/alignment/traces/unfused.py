@@ -2,6 +2,7 @@
 
     attention           S = Q Kᵀ · scale, masked;  P = softmax(S);  O = P V
     grouped products    of the rows, or columns, of each group (an expert's tokens)
+    others              those that torch itself decomposes, where the programs part there
 
 A fused kernel's own intermediate results are nowhere; some have no float64, and the exponentials of
 others are float32's even where their inputs are float64's.
@@ -11,6 +12,8 @@ import math
 
 import torch
 from in_torch import TensorNumber as Tensor
+from in_torch import is_view
+from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
@@ -123,6 +126,26 @@ def attention_parts(call, entered):
             return list(torch.autograd.grad(result, inputs, cotangent))
 
     return parts(call, tensors.values(), map(argument, tensors), made)
+
+
+def decomposed(call, entered):
+    """The calls of torch's own decomposition: the call itself where it is one operation."""
+    formula = decomposition_table.get(call.function)
+    if formula is None or call.fused or call.writes or is_view(call.function):
+        return [call]
+    values = {number: entered(number).detach() for number in call.numbers}
+    args, kwargs = tree_map(
+        lambda item: values[item.number] if isinstance(item, Tensor) else item,
+        (call.args, call.kwargs),
+    )
+    items = [Tensor(number) for number in values]
+    try:
+        made = parts(
+            call, values.values(), items, lambda: tree_flatten(formula(*args, **kwargs))[0]
+        )
+    except (RuntimeError, TypeError, AttributeError, KeyError, AssertionError):
+        return [call]
+    return made if len({one.word for one in made if not is_view(one.function)}) > 1 else [call]
 
 
 def parts(call, values, items, made):

@@ -17,6 +17,7 @@ from refkernels.reporting.words.escaping import code, escaped
 Record = Mapping[str, Any]
 Words = Mapping[str, str]
 words_of = by_language("alignment").__getitem__
+CUT_OFF = {"unreadable", "stopped"}  # reasons for which the question cannot be answered
 _LISTED = 20  # most suspects or causes on the page; the record has all
 
 
@@ -64,8 +65,8 @@ def headline(alignment: Record, lang: str = "en") -> str:
     reasons = [_reason(reason, words, lang) for reason in verdict["reasons"]]
     sentence = words["undecidable"].format(reasons=words["and"].join(reasons))
     missing = {reason["word"] for reason in verdict["reasons"]}
-    fix = words["fix:curves"] if "curves" in missing else words["fix:null"]
-    helps = not missing & {"saturated", "few"} and not _is_one_run(alignment)
+    helps = not missing & {"saturated", "few", *CUT_OFF} and not _is_one_run(alignment)
+    fix = words["fix:curves" if "curves" in missing else "fix:null"]
     return f"{sentence} {fix}" if helps else sentence
 
 
@@ -83,12 +84,8 @@ def suspect(suspected: Record, words: Words, lang: str) -> str:
     where = words["in_run"].format(run=suspected["run"]) if suspected["run"] else ""
     step = words["at_step"].format(step=suspected["step"])
     if suspected["source"] == "judgement":
-        more_places = suspected["places"] - 1
-        more = (
-            words["place" if more_places == 1 else "places"].format(count=more_places)
-            if more_places
-            else ""
-        )
+        others = suspected["places"] - 1
+        more = words["place" if others == 1 else "places"].format(count=others) if others else ""
         return step + _judged(suspected["judgement"], words, lang, where) + more
     if suspected["source"] == "departure":
         return step + _parted(suspected, words)
