@@ -3,8 +3,8 @@
 python tools/write_coverage.py
 
 tools/coverage holds the lists, one name a line, and after it, where the names differ, the op, the
-call of `xp` (xp.NAME) or the operator of imported programs (aten.NAME) that it is, or !REASON where
-its answers are not real numbers of its inputs.
+call of `xp` (xp.NAME) or the operator of imported programs (aten.NAME) that it is, "decomposed" if
+programs have its parts, or !REASON where its answers are not real numbers of its inputs.
 """
 
 from collections import Counter
@@ -47,7 +47,7 @@ def target(library: str, name: str, given: str) -> tuple[str, str]:
     if given.startswith("!"):
         return "outside", given[1:]
     if library == "PyTorch":
-        return ("imported" if name in IMPORTED else ""), ""
+        return ("imported" if name in IMPORTED or given == "decomposed" else ""), ""
     if not given:
         found = OPS.get(_plain(own)) or f"xp.{CALLS.get(_plain(own), '')}"
         given = "" if found == "xp." else found

@@ -10,15 +10,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from refkernels.op import Op
-from refkernels.ops.domains import Domain
-from refkernels.ops.formula import Fault, Formula
 from refkernels.ops.reference_kernel import Oracle
 from refkernels.ops.reference_kernel import oracle as of_formula
 from refkernels.programs.program import ProgramError
@@ -26,29 +22,10 @@ from refkernels.programs.program import ProgramError
 __all__ = ["ProgramError", "named", "oracle"]
 
 
-@overload
 def oracle(
-    formula: Formula | Mapping[str, Formula],
-    signature: str,
-    coupled: str = "",
-    *,
-    name: str | None = None,
-    backward: Mapping[str, Formula] | None = None,
-    gradients: Sequence[str] | None = None,
-    cotangents: Sequence[str] = (),
-    faults: tuple[Fault, ...] = (),
-    params: Mapping[str, Any] | None = None,
-    domains: Mapping[str, Domain] | None = None,
-) -> Oracle: ...
-
-
-@overload
-def oracle(
-    formula: Any, signature: Sequence[Any] | Mapping[str, Any], *, name: str | None = None
-) -> Oracle: ...
-
-
-def oracle(formula: Any, signature: Any, coupled: str = "", **options: Any) -> Oracle:
+    formula: Any, signature: str | Sequence[Any] | Mapping[str, Any], coupled: str = "",
+    *, name: str | None = None, **options: Any,
+) -> Oracle:  # fmt: skip
     """The reference kernel of a user's formula, or of a torch function or module.
 
     formula     f(xp, *arrays, **params) for a formula (`ops.reference_kernel.oracle` lists what it
@@ -69,7 +46,7 @@ def oracle(formula: Any, signature: Any, coupled: str = "", **options: Any) -> O
     covered (docs/operators.md); ValueError and TypeError as `ops.reference_kernel.oracle` does.
     """
     if isinstance(signature, str):
-        return of_formula(formula, signature, coupled, **options)
+        return of_formula(formula, signature, coupled, name=name, **options)
     from refkernels.programs.program_op import op_of
     from refkernels.programs.sources import of_object
 
@@ -77,7 +54,7 @@ def oracle(formula: Any, signature: Any, coupled: str = "", **options: Any) -> O
         program = of_object(formula, (), signature)
     else:
         program = of_object(formula, tuple(signature), {})
-    return Oracle(op_of(program, options.get("name") or program.name))
+    return Oracle(op_of(program, name or program.name))
 
 
 def named(text: str, arrays: Mapping[str, Any] | None = None) -> Op:
@@ -87,6 +64,7 @@ def named(text: str, arrays: Mapping[str, Any] | None = None) -> Op:
     Raises ProgramError, in one sentence, and FrameworkError if no interpreter has torch.
     """
     from refkernels import registry
+    from refkernels.frameworks.remote.task import loaded
     from refkernels.programs.program_op import op_of
     from refkernels.programs.sources import of_file
 
@@ -95,24 +73,13 @@ def named(text: str, arrays: Mapping[str, Any] | None = None) -> Op:
     if path.suffix != ".py" or not name.isidentifier() or not path.is_file():
         raise ProgramError(f"{text} is no FILE.py:NAME of a file that is there.")
     if "refkernels" in path.read_text(encoding="utf-8", errors="replace"):
-        found = getattr(_loaded(path), name, None)
+        try:
+            found = getattr(loaded(f"oracle_{path.stem}", str(path)), name, None)
+        except Exception as error:
+            raise ProgramError(f"{path} does not run ({type(error).__name__}: {error}).") from error
         op = getattr(found, "op", found)
         if not isinstance(op, Op):
             raise ProgramError(f"{text} is no oracle: it must be what refkernels.oracle() gives.")
         return op
     title = name if name not in registry.ops() else f"{path.stem}_{name}"
     return op_of(of_file(path, name, arrays), title)
-
-
-def _loaded(path: Path) -> Any:
-    """The module of a user's file. Raises ProgramError where it does not run."""
-    spec = importlib.util.spec_from_file_location(f"oracle_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise ProgramError(f"{path} does not run ({type(error).__name__}: {error}).") from error
-    return module

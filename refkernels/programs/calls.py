@@ -262,7 +262,7 @@ def numbers(rule: Callable[..., Any], operands: int = 2) -> Callable[..., Any]:
 
 
 def cast(call: Call, given: Any, dtype: str) -> Any:
-    """To another dtype: integers are cut towards 0, as far as their values are known."""
+    """To another dtype: integers are cut towards 0."""
     if dtype in WHOLE and isinstance(given, np.ndarray):
         return given.astype(dtype)
     if dtype == "bool":
@@ -270,7 +270,7 @@ def cast(call: Call, given: Any, dtype: str) -> Any:
     if dtype in WHOLE:
         if isinstance(given, Mask):
             return given
-        raise call.refuse("makes integers of floats, which may fall on either side")
+        return call.round(call.plain(given), ties="zero")
     return call.value(given)
 
 

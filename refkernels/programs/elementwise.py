@@ -72,9 +72,16 @@ def equal(c: Any, a: Any, b: Any) -> Any:
 def divide(c: Any, a: Any, b: Any, rounding_mode: Any = None) -> Any:
     if rounding_mode is None:
         return a / b
+    ties = {"floor": "down", "trunc": "zero"}[rounding_mode]
     if isinstance(a, np.ndarray):
-        return a // b if rounding_mode == "floor" else np.trunc(a / b)
-    raise c.refuse("rounds to an integer what is computed from floats")
+        return a // b if ties == "down" else np.trunc(a / b)
+    return c.round(c.quotient(a, b), ties=ties)
+
+
+def remainder(c: Any, a: Any, b: Any, rounding_mode: str = "floor") -> Any:
+    if isinstance(a, np.ndarray):
+        return np.remainder(a, b) if rounding_mode == "floor" else np.fmod(a, b)
+    return a - b * divide(c, a, b, rounding_mode)
 
 
 def where(c: Any, condition: Any, a: Any, b: Any) -> Any:
@@ -208,7 +215,8 @@ NUMBERS: dict[str, Rule] = {
             "ge": lambda c, a, b: ~(a < b),
             "eq": equal,
             "ne": lambda c, a, b: ~equal(c, a, b),
-            "remainder": lambda c, a, b: np.remainder(c.index(a), b),
+            "remainder": remainder,
+            "fmod": lambda c, a, b: remainder(c, a, b, "trunc"),
         }.items()
     },
 }  # fmt: skip
@@ -233,8 +241,15 @@ RAW: dict[str, Rule] = {
     "logical_or.default": logical(lambda a, b: a | b),
     "logical_not.default": logical(lambda a: ~a),
     "logical_xor.default": logical(lambda a, b: (a & ~b) | (~a & b)),
-    "bitwise_and.Tensor": _bits(lambda a, b: a & b),
-    "bitwise_or.Tensor": _bits(lambda a, b: a | b),
+    **{
+        f"bitwise_{name}.{kind}": _bits(rule)
+        for kind in ("Tensor", "Scalar")
+        for name, rule in {
+            "and": lambda a, b: a & b,
+            "or": lambda a, b: a | b,
+            "xor": lambda a, b: (a & ~b) | (~a & b),
+        }.items()
+    },
     "bitwise_not.default": _bits(lambda a: ~a),
     "_to_copy.default": lambda c, x, dtype=None, *_: cast(c, x, dtype_of(dtype, c.tensor.dtype)),
     "to.dtype": lambda c, x, dtype, *_: cast(c, x, dtype_of(dtype, c.tensor.dtype)),

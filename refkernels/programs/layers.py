@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from fractions import Fraction
-from math import floor
 from typing import Any
 
 import numpy as np
@@ -167,26 +166,33 @@ def adaptive_pool(rank: int, reduction: str) -> Rule:
     return read
 
 
-# --- interpolation --------------------------------------------------------------------------------
+def embedding_bag(
+    c: Any, table: Any, indices: Any, offsets: Any, scaled: bool = False, mode: int = 0,
+    sparse: bool = False, weights: Any = None, ends: bool = False, left_out: int = -1,
+) -> Any:  # fmt: skip
+    """Sums, means or maxima of a table's rows, over bags of indices; of an empty one 0."""
+    known, borders = c.index(indices), [*c.index(offsets), *([] if ends else [indices.size])]
+    bags = [
+        [k for k in range(a, b) if known[k] != left_out] for a, b in itertools.pairwise(borders)
+    ]
+    counts = np.array([len(bag) for bag in bags])
+    width = max(counts.max(initial=0), 1)
+    places = np.array([bag + [-1] * (width - len(bag)) for bag in bags]).reshape(-1, width)
+    rows = c.take(c.plain(table), np.where(places < 0, 0, known[places]), 0)
+    if weights is not None:
+        rows = rows * c.reshape(c.take(c.plain(weights), places, 0), (*places.shape, 1))
+    absent, zero = places[:, :, None] < 0, c.number(0)
+    if mode == 2:
+        first = c.take(rows, np.zeros(1, int), 1)
+        y = c.where(counts[:, None] > 0, _one(c, "max", c.where(absent, first, rows)), zero)
+    else:
+        y = _one(c, "sum", c.where(absent, zero, rows))
+    y = y / c.array(np.maximum(counts, 1)[:, None]) if mode == 1 else y
+    return y, None, None, None
 
 
-def linear_between(c: Any, x: Any, size: Any, align: bool, scales: Any = None) -> Any:
-    """Between the two nearest places of each axis, which are computed as the operator does."""
-    x = c.plain(x)
-    for axis in range(2, len(c.shape)):
-        n, m = x.shape[axis], c.shape[axis]
-        if align:
-            step = Fraction(n - 1, max(m - 1, 1))
-        else:
-            step = 1 / Fraction(scales[axis - 2]) if scales else Fraction(n, m)
-        shift = Fraction(0 if align else 1, 2)
-        low = np.array([floor(min(max((i + shift) * step - shift, 0), n - 1)) for i in range(m)])
-        place = (c.array(np.arange(m)) + c.number(shift)) * c.number(step) - c.number(shift)
-        share = c.maximum(place, c.number(0)) - c.array(low)
-        weight = c.reshape(share, (m, *(1,) * (len(c.shape) - 1 - axis)))
-        first, second = c.take(x, low, axis), c.take(x, np.minimum(low + 1, n - 1), axis)
-        x = first + weight * (second - first)
-    return x
+def _one(c: Any, reduction: str, rows: Any) -> Any:
+    return c.reshape(getattr(c.xp, reduction)(rows, axis=1), (rows.shape[0], *rows.shape[2:]))
 
 
 # --- norms ----------------------------------------------------------------------------------------
@@ -218,16 +224,6 @@ def _affine(c: Any, y: Any, weight: Any, bias: Any, shape: Any = None) -> Any:
             given = c.plain(given)
             y = rule(y, given if shape is None else c.reshape(given, shape))
     return y
-
-
-def rms_norm(c: Any, x: Any, shape: Any, weight: Any = None, eps: Any = None) -> Any:
-    x = c.plain(x)
-    dims = list(range(len(x.shape) - len(shape), len(x.shape)))
-    squares = c.mean(c.rows(c.square(x), dims))
-    tiny = {"float64": 2.0**-52, "bfloat16": 2.0**-7, "float16": 2.0**-10}
-    eps = tiny.get(c.operands[0].dtype, 2.0**-23) if eps is None else eps
-    r = c.rsqrt(c.kept(squares, x, dims) + c.scalar(eps))
-    return _affine(c, x * r, weight, None)
 
 
 def group_norm(
@@ -340,34 +336,6 @@ def attention(
     return c.xp.matmul(p, v)
 
 
-# --- losses ---------------------------------------------------------------------------------------
-
-
-def nll(
-    c: Any, x: Any, target: Any, weight: Any = None, reduction: int = 1, ignored: int = -100
-) -> Any:
-    """-x[target], weighted, without the ignored ones."""
-    known = c.index(target)
-    kept = known != ignored
-    classes = np.where(kept, known, 0)
-    axis = 1 if len(x.shape) > 1 else 0
-    grid: list[Any] = list(np.indices(classes.shape, sparse=True))
-    grid.insert(axis, classes)
-    picked = c.move(lambda a: a[tuple(grid)], c.plain(x))
-    w = (
-        c.array(kept.astype(np.int8))
-        if weight is None
-        else c.where(kept, c.take(c.plain(weight), classes, 0), c.number(0))
-    )
-    losses = -(picked * w)
-    if not reduction:
-        return losses, None
-    total = c.xp.sum(c.reshape(losses, (-1,)))
-    if reduction == 1:
-        total = total / c.xp.sum(c.reshape(w, (-1,)))
-    return c.reshape(total, ()), None
-
-
 # --- recurrent layers -----------------------------------------------------------------------------
 
 
@@ -455,16 +423,14 @@ LAYERS: dict[str, Rule] = {
     **{f"avg_pool{k}d.default": avg_pool(k) for k in (2, 3)},
     **{f"_adaptive_avg_pool{k}d.default": adaptive_pool(k, "sum") for k in (2, 3)},
     **{f"adaptive_max_pool{k}d.default": adaptive_pool(k, "max") for k in (2, 3)},
-    "upsample_bilinear2d.vec": linear_between,
+    **{f"_embedding_bag{name}.default": embedding_bag for name in ("", "_forward_only")},
     "layer_norm.default": layer_norm,
     "native_layer_norm.default": _with_statistics(layer_norm),
-    "rms_norm.default": rms_norm,
     "group_norm.default": group_norm,
     "_native_batch_norm_legit_no_training.default": _with_statistics(
         lambda c, x, w, b, m, v, momentum, eps: batch_norm(c, x, w, b, m, v, False, momentum, eps)
     ),
     "_native_batch_norm_legit_functional.default": _with_statistics(batch_norm),
-    "_native_batch_norm_legit.default": _with_statistics(batch_norm),
     "_native_batch_norm_legit.no_stats": _with_statistics(
         lambda c, x, w, b, training, momentum, eps: batch_norm(
             c, x, w, b, None, None, True, momentum, eps
@@ -477,7 +443,6 @@ LAYERS: dict[str, Rule] = {
     "_log_softmax.default": lambda c, x, dim, *_: _along(c, x, dim, _log_softmax),
     "logsumexp.default": logsumexp,
     "scaled_dot_product_attention.default": attention,
-    "nll_loss_forward.default": nll,
     "lstm.input": recurrent(_lstm_cell, 2),
     "gru.input": recurrent(_gru_cell, 1),
     "rnn_tanh.input": recurrent(_rnn_cell, 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -156,6 +156,13 @@ def scatter(c: Any, x: Any, dim: int, places: Any, source: Any, *_: Any) -> Any:
     return put(c, x, source, _grid(known, dim))
 
 
+def masked_scatter(c: Any, x: Any, mask: Any, source: Any) -> Any:
+    """x with the first numbers of source, in their order, where the mask holds."""
+    known = np.broadcast_to(c.index(mask), c.shape)
+    first = c.take(c.reshape(source, (-1,)), np.arange(np.count_nonzero(known)), 0)
+    return put(c, c.broadcast(x, c.shape), first, known)
+
+
 def unfold(c: Any, x: Any, dim: int, size: int, step: int) -> Any:
     """Windows along an axis, on a new last axis."""
     x = x if x.shape else c.reshape(x, (1,))
@@ -164,6 +171,23 @@ def unfold(c: Any, x: Any, dim: int, size: int, step: int) -> Any:
     windows = c.take(x, starts[:, None] + np.arange(size), dim)
     axes = [k for k in range(len(x.shape) + 1) if k != dim + 1]
     return c.reshape(c.transpose(windows, (*axes, dim + 1)), c.shape)
+
+
+def as_strided(
+    c: Any, x: Any, shape: Any, strides: Any, first: Any, own: Sequence[int], begin: int
+) -> Any:
+    """What lies at places of the storage in which x lies with its own strides."""
+    first = begin if first is None else first
+    places, known = (
+        start + np.tensordot(np.asarray(steps, np.int64), np.indices(lengths), 1)
+        for lengths, steps, start in ((shape, strides, first), (x.shape, own, begin))
+    )
+    storage = np.full(max(places.max(initial=0), known.max(initial=0)) + 1, -1)
+    storage[known] = np.arange(known.size).reshape(known.shape)
+    index = np.broadcast_to(storage[places], c.shape)
+    if (index < 0).any():
+        raise c.refuse("reads elements that its operand does not have")
+    return c.take(c.reshape(x, (-1,)), index, 0)
 
 
 # --- reductions -----------------------------------------------------------------------------------
@@ -238,7 +262,7 @@ def norm(c: Any, x: Any, order: Any = 2, dims: Any = None, *_: Any) -> Any:
     if order == 1:
         return c.reshape(c.xp.sum(abs(rows)), c.shape)
     if order == 0:
-        raise c.refuse("counts numbers that are not 0")
+        return c.reshape(c.xp.sum(c.value(c.truth(rows))), c.shape)
     total = c.xp.sum(c.real_power(abs(rows), c.scalar(order)))
     return c.reshape(c.real_power(total, 1 / c.scalar(order)), c.shape)
 
@@ -281,35 +305,29 @@ def sorted_(c: Any, x: Any, dim: int = -1, descending: bool = False) -> Any:
     if not rank:
         return x, None
     axes = [*(k for k in range(rank) if k != dim), dim]
-    rows = c.transpose(x, axes)
-    for low, high in _network(rows.shape[-1]):
-        a, b = c.take(rows, low, -1), c.take(rows, high, -1)
-        smaller, larger = c.minimum(a, b), c.maximum(a, b)
-        rest = np.setdiff1d(np.arange(rows.shape[-1]), np.concatenate([low, high]))
-        order = np.argsort(np.concatenate([low, high, rest]))
-        parts = [smaller, larger, *([c.take(rows, rest, -1)] if rest.size else [])]
-        rows = c.take(c.xp.concatenate(parts), order, -1)
+    rows, places = c.transpose(x, axes), np.arange(x.shape[dim])
+    for low, high in _network(places.size):
+        partner = np.copy(places)
+        partner[low], partner[high] = high, low
+        others = c.take(rows, partner, -1)
+        larger = c.where(partner < places, c.maximum(rows, others), rows)
+        rows = c.where(partner > places, c.minimum(rows, others), larger)
     if descending:
         rows = c.move(lambda a: np.flip(a, -1), rows)
     return c.transpose(rows, np.argsort(axes)), None
 
 
-def _network(n: int) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """The rounds of comparisons that sort n numbers."""
-    rounds = []
-    p = 1
-    while p < n:
-        k = p
-        while k >= 1:
-            i = np.arange(n)
-            first = i[(i >= k % p) & ((i - k % p) // k % 2 == 0)] if k else i
-            second = first + k
-            fits = (second < n) & (first // (2 * p) == second // (2 * p))
-            if fits.any():
-                rounds.append((first[fits], second[fits]))
-            k //= 2
-        p *= 2
-    return rounds
+def _network(n: int) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    """The rounds of comparisons that sort n numbers (Knuth, 5.2.2, algorithm M)."""
+    p = most = 1 << max(n - 1, 0).bit_length() >> 1
+    while p:
+        q, rest, step = most, 0, p
+        while step:
+            first = np.arange(n - step)
+            first = first[first & p == rest]
+            yield first, first + step
+            step, q, rest = q - p, q // 2, p
+        p //= 2
 
 
 def top(c: Any, x: Any, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Any:
@@ -345,6 +363,8 @@ MOVING: dict[str, Rule] = {
         c, x, s, _place(x.shape, dim, slice(start, end, step))
     ),
     "select_scatter.default": lambda c, x, s, dim, at: put(c, x, s, _place(x.shape, dim, at)),
+    "copy.default": lambda c, x, source, *_: c.broadcast(source, c.shape),
+    "masked_scatter.default": masked_scatter,
     "index_put.default": index_put,
     "scatter.src": scatter,
     "scatter.value": scatter,
@@ -352,6 +372,7 @@ MOVING: dict[str, Rule] = {
     "flip.default": lambda c, x, dims: c.move(lambda a: np.flip(a, tuple(dims)), x),
     "repeat.default": lambda c, x, times: c.move(lambda a: np.tile(a, tuple(times)), x),
     "unfold.default": unfold,
+    "as_strided.default": as_strided,
     "full.default": lambda c, shape, number, *_: full(c, number),
     "full_like.default": lambda c, x, number, *_: full(c, number),
     "scalar_tensor.default": lambda c, number, *_: full(c, number),

@@ -225,17 +225,6 @@ def test_odd_lengths_of_a_convolution_are_asked() -> None:
     assert any(shape[-1] == 67 for shape in shapes)
 
 
-def test_declared_lengths_are_the_only_ones() -> None:
-    drawer = Drawer(
-        registry.get("softmax"), "forward", "float32", domain=KernelDomain(lengths={"n": (48,)})
-    )
-    shapes = [
-        challenge.inputs["x"].shape for challenge in drawer.round(np.random.default_rng(0), 0)
-    ]
-    assert len(shapes) > 8
-    assert {shape[-1] for shape in shapes} == {48}
-
-
 def test_a_declared_length_holds_whatever_else_is_drawn() -> None:
     drawer = Drawer(
         registry.get("matmul"), "forward", "float16", domain=KernelDomain(lengths={"k": (64,)})

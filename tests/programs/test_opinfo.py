@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hunting import HUNT
 from presence import interpreter_of
 
 from refkernels.arithmetic import formats
@@ -16,7 +17,9 @@ from refkernels.programs.program_op import op_of
 
 HERE = Path(__file__).parent
 EXPORTER = Path(catalog.__file__).parent / "remote" / "exporter.py"
-FIRST, STEP, MOST = 3, 40, 2
+FIRST, STEP, MOST = (0, 1, 8) if HUNT > 1 else (3, 40, 2)  # all operators in a hunt
+LEAST = 100_000 if HUNT > 1 else 150
+NO_NUMBER = "no elements"  # a mean of nothing, which torch answers by NaN
 
 
 @pytest.mark.slow
@@ -26,8 +29,8 @@ def test_programs_agree_with_torch_in_float64(tmp_path: Path) -> None:
     numbers = map(str, (FIRST, STEP, MOST))
     words = [HERE / "opinfo_samples.py", EXPORTER, tmp_path / "kept", tmp_path, *numbers]
     python = interpreter_of("torch").python
-    subprocess.run([python, *map(str, words)], check=True, capture_output=True, timeout=500)
-    agreeing = 0
+    subprocess.run([python, *map(str, words)], check=True, capture_output=True)
+    agreeing, wrong = 0, []
     for file in sorted(tmp_path.glob("*.json")):
         document = json.loads(file.read_text(encoding="utf-8"))
         with np.load(file.with_suffix(".npz")) as stored:
@@ -40,11 +43,15 @@ def test_programs_agree_with_torch_in_float64(tmp_path: Path) -> None:
             bounds = op.bound("forward", inputs, {}, formats.BINARY64)
         except ProgramError:
             continue  # told so: no rule, or torch.export does not read it
+        except ValueError as refusal:
+            wrong += [] if NO_NUMBER in str(refusal) else [document["sample"]]
+            continue
         for k, (name, exact) in enumerate(answers.items()):
-            value = (exact.hi + exact.lo) * 2.0**exact.scale
-            got, radius = arrays[f"y{k}"], exact.radius * 2.0**exact.scale
-            known = np.isfinite(got) & np.isfinite(radius)  # the others are special values
-            agrees = np.abs(value - got) <= bounds[name] + radius
-            assert agrees[known].all(), document["sample"]
-            agreeing += int(known.sum())
-    assert agreeing > 150
+            got, factor = arrays[f"y{k}"], 2.0**exact.scale
+            error = np.abs((got / factor - exact.hi) - exact.lo) * factor
+            known = np.isfinite(got) & np.isfinite(exact.radius)  # the others are special values
+            agrees = error[known] <= (bounds[name] + exact.radius * factor)[known]
+            agreeing += int(agrees.sum())
+            wrong += [] if agrees.all() else [document["sample"]]
+    assert not wrong
+    assert agreeing > LEAST

@@ -86,6 +86,23 @@ def test_a_program_that_is_not_whole_is_refused_in_one_sentence(
     assert str(refused.value).count(". ") == 0
 
 
+def test_a_view_of_a_storage_is_read_by_the_strides_of_its_operand() -> None:
+    from refkernels.programs.program_op import op_of as op_of_program
+
+    node = {"name": "y", "line": "f.py:1", "several": False, "value": None,
+            "operator": "aten.as_strided.default",
+            "gives": [{"shape": [2, 2], "dtype": "float32"}]}  # fmt: skip
+    given = [{"node": "x"}, [2, 2], [1, 2], 1, [1, 2], 0]  # x lies by columns
+    reads = document(nodes=[{**node, "arguments": given}], outputs=["y"])
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    y = op_of_program(read(reads, ARRAYS, "f"), "f").evaluate("forward", {"x": x}, {})["y"]
+    expected = np.lib.stride_tricks.as_strided(x.T.copy().ravel()[1:], (2, 2), (4, 8))
+    assert np.array_equal(y.hi, expected)
+    given[2] = [1, 6]
+    with pytest.raises(ProgramError, match="elements that its operand does not have"):
+        op_of_program(read(reads, ARRAYS, "f"), "f").evaluate("forward", {"x": x}, {})
+
+
 @torch
 def test_a_right_kernel_passes_and_a_wrong_one_fails(recwarn: pytest.WarningsRecorder) -> None:
     inputs = drawn(1, x=(7, 5), weight=(5, 3), bias=(3,))

@@ -57,6 +57,10 @@ def exported(function, args, kwargs=None, kept=()):
     try:
         program = torch.export.export(module, tuple(args), kwargs, strict=False)
         table = torch.export.default_decompositions()
+        for overload, rule in torch._decomp.decomposition_table.items():
+            tags = getattr(overload, "tags", ())
+            if torch.Tag.core in tags and torch.Tag.nondeterministic_seeded not in tags:
+                table.update({} if overload in table else {overload: rule})
         for overload in list(table):
             if str(overload) in kept:
                 table.pop(overload)
@@ -242,6 +246,9 @@ class _Document:
                 given.append(node.args[k])
             else:
                 given.append(node.kwargs.get(argument.name, argument.default_value))
+        if node.target.overloadpacket is self.torch.ops.aten.as_strided:  # reads a storage
+            value = node.args[0].meta["val"]
+            given += [list(value.stride()), value.storage_offset()]
         return given
 
     def _folded(self, node, value):
@@ -327,16 +334,6 @@ def _operands(arguments):
     return []
 
 
-def loaded(path):
-    """The module of a file, which may import its neighbours."""
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec = importlib.util.spec_from_file_location("refkernels_program", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def script(path):
     """The module of a file of the package."""
     spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
@@ -365,8 +362,10 @@ def asked(request):
 
     torch.manual_seed(0)
     path, name = request["file"], request["name"]
+    task = script(os.path.join(os.path.dirname(os.path.abspath(__file__)), "task.py"))
     try:
-        module = smaller(request) if request.get("shrinking") else loaded(request["file"])
+        shrunk = request.get("shrinking")
+        module = smaller(request) if shrunk else task.loaded("refkernels_program", path)
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if f.filename == os.path.abspath(path)] or frames
@@ -380,9 +379,8 @@ def asked(request):
     if isinstance(function, type):
         torch.manual_seed(0)
         function = function(*getattr(module, "get_init_inputs", list)())
-    if request.get("shrinking"):
-        here = os.path.dirname(os.path.abspath(__file__))
-        function = script(os.path.join(here, "task.py")).trained(function)
+    if shrunk:
+        function = task.trained(function)
         torch.manual_seed(0)
     if request["arrays"] is None:
         if not hasattr(module, "get_inputs"):
