@@ -17,6 +17,7 @@ _MODULES = (
     "binary_ref",
     "clip_ref",
     "convolution_ref",
+    "distance_ref",
     "dropout_ref",
     "elementary_ref",
     "embedding_ref",
@@ -63,6 +64,7 @@ if TYPE_CHECKING:  # one line for each lazy name and nothing else: a checker rea
     from refkernels import binary_ref as binary_ref
     from refkernels import clip_ref as clip_ref
     from refkernels import convolution_ref as convolution_ref
+    from refkernels import distance_ref as distance_ref
     from refkernels import dropout_ref as dropout_ref
     from refkernels import elementary_ref as elementary_ref
     from refkernels import embedding_ref as embedding_ref

@@ -21,6 +21,7 @@ OPS = registry.ops()
 NO_ROWS = (
     "batch_norm",
     "lamb",
+    "adafactor",
     "clip_by_global_norm",
     "clip_by_norm",
 )  # an element takes whole arrays

@@ -1,4 +1,4 @@
-"""One step of an optimizer, certified: sgd, adam, adamw, lamb, adagrad, rmsprop, lion.
+"""One step of an optimizer, certified: sgd, adam, adamw, lamb, adagrad, rmsprop, lion, adafactor.
 
     adamw(param, grad, m, v, step=3)     -> Adamw(param, m, v, vmax)    of Enclosures
 
@@ -28,10 +28,13 @@ from refkernels.op import Direction, Op
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.domains import BELOW_ONE, NOT_NEGATIVE, PROBABILITY, REAL
 from refkernels.ops.tree import tree
+from refkernels.optimizer_ref import adafactor as factored
 from refkernels.optimizer_ref import faults, formulas
 from refkernels.optimizer_ref.cases import cases_of
 
-__all__ = ["OPS", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "rmsprop", "sgd"]
+__all__ = [
+    "OPS", "adafactor", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "rmsprop", "sgd",
+]  # fmt: skip
 _BLOCK = 1 << 16  # steps of a power that is multiplied out
 
 
@@ -241,6 +244,7 @@ OPS = (
         "lion", "m", formulas.lion, faults.LION,
         {"lr": 1e-4, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0}, {"weight_decay": 0.1},
     ),
+    factored.OP,
 )  # fmt: skip
 _BY_NAME = {op.name: op for op in OPS}
 
@@ -378,3 +382,21 @@ def lion(param: Any, grad: Any, m: Any, *, certify: Certify = "enclosure", **par
     Source: Chen et al. (2023), arXiv:2302.06675.
     """
     return _step("lion", certify, {"param": param, "grad": grad, "m": m}, params)
+
+
+def adafactor(
+    param: Any, grad: Any, row: Any, col: Any, *, certify: Certify = "enclosure", **params: Any
+) -> Any:
+    """(param, row, col) after a step of Adafactor for a matrix: lr=0.01, beta2_decay=-0.8,
+    eps1=2^-23 (PyTorch's default: the eps of the parameter's format), eps2=1e-3, d=1.0,
+    weight_decay=0.0, step=1.
+
+        b = step^beta2_decay,  row' = (1 - b) row + b mean_j(g²),  col' = (1 - b) col + b mean_i(g²)
+        v = row'_i col'_j / max(mean row', eps1),  u = g / √max(v, eps1²)
+        a = max(eps2, rms w) min(lr, 1 / √step),  w' = w (1 - lr wd) - a u / max(1, rms u / d)
+
+    param and grad have shape (m, n), row (m,), col (n,). The bound holds for sums in any order.
+    Otherwise as `sgd`. Source: Shazeer and Stern (2018), arXiv:1804.04235.
+    """
+    arrays = {"param": param, "grad": grad, "row": row, "col": col}
+    return _step("adafactor", certify, arrays, params)

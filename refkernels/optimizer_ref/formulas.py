@@ -28,7 +28,7 @@ from typing import Any
 Way = int | None
 
 
-def _of(xp: Any, way: Way, *ways: Callable[[], Any]) -> Any:
+def pick(xp: Any, way: Way, *ways: Callable[[], Any]) -> Any:
     """A value by one of the ways, or, with `way` None, by any of them. Where there are fewer ways
     than `way`, the last is taken."""
     if way is None:
@@ -43,14 +43,14 @@ def coupled(grad: Any, param: Any, weight_decay: Any) -> Any:
 
 def blend(xp: Any, way: Way, old: Any, new: Any, beta: Any) -> Any:
     """beta old + (1 - beta) new."""
-    return _of(
+    return pick(
         xp, way, lambda: old + (1 - beta) * (new - old), lambda: beta * old + (1 - beta) * new
     )
 
 
 def blend_squares(xp: Any, way: Way, old: Any, new: Any, beta: Any) -> Any:
     """beta old + (1 - beta) new²."""
-    return _of(
+    return pick(
         xp, way,
         lambda: beta * old + (1 - beta) * new * new,
         lambda: beta * old + (1 - beta) * xp.square(new),
@@ -77,7 +77,7 @@ def sgd(
     if not nesterov:
         return param - lr * new, new
     ahead = lambda: param - lr * (g + momentum * new)  # noqa: E731
-    return _of(xp, way, ahead, lambda: param - lr * g - lr * momentum * new), new
+    return pick(xp, way, ahead, lambda: param - lr * g - lr * momentum * new), new
 
 
 # --- adam and its kin --------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def adam_update(
 ) -> Any:  # fmt: skip
     """lr u."""
     rate = lr / c1 if rate is None else rate
-    return _of(
+    return pick(
         xp, way,
         lambda: rate * m / (xp.sqrt(v) / root + eps),
         lambda: rate * root * (m / (xp.sqrt(v) + eps * root)),
@@ -139,7 +139,7 @@ def decay_before(
 ) -> Any:
     """The step `taken` from w (1 - lr wd), or with lr wd w subtracted separately."""
     shrink = lr * wd if shrink is None else shrink
-    return _of(
+    return pick(
         xp, way,
         lambda: param * (1 - shrink) - taken,
         lambda: param - taken - shrink * param,
@@ -164,7 +164,7 @@ def lamb_direction(
     xp: Any, m: Any, v: Any, *, c1: Any, root: Any, eps: Any, way: Way, **_: Any
 ) -> Any:
     """r."""
-    return _of(
+    return pick(
         xp, way,
         lambda: (m / c1) / (xp.sqrt(v / xp.square(root)) + eps),
         lambda: (m / c1) / (xp.sqrt(v) / root + eps),
@@ -182,7 +182,7 @@ def lamb(
     r = direction(xp, new_m, new_v, eps=eps, way=way, **scalars)
     u = coupled(r, param, weight_decay)
     scale = ratio(xp, param, r, u) if ratio else trust(xp, *_norms(xp, param, u))
-    moved = _of(xp, way, lambda: param - lr * scale * u, lambda: param - lr * (scale * u))
+    moved = pick(xp, way, lambda: param - lr * scale * u, lambda: param - lr * (scale * u))
     return moved, new_m, new_v
 
 
@@ -201,7 +201,7 @@ def adagrad(
     g = coupled(grad, param, weight_decay)
     new = accum + xp.square(g)
     rate, below = lr / (1 + (step - 1) * lr_decay), root(xp, new, eps)
-    return _of(xp, way, lambda: param - rate * g / below, lambda: param - rate * (g / below)), new
+    return pick(xp, way, lambda: param - rate * g / below, lambda: param - rate * (g / below)), new
 
 
 def rmsprop(
@@ -216,7 +216,7 @@ def rmsprop(
     if buf is not None:
         moved = momentum * buf + g / below
         return param - lr * moved, new, centre, moved
-    step = _of(xp, way, lambda: param - lr * g / below, lambda: param - lr * (g / below))
+    step = pick(xp, way, lambda: param - lr * g / below, lambda: param - lr * (g / below))
     return step, new, centre, None
 
 

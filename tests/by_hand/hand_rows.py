@@ -45,7 +45,19 @@ def var(x: Numbers, axis: Any = -1, ddof: int = 0) -> Any:
     return (off * off).sum(axes_of(axis)) / (n - ddof)
 
 
+def cosine_similarity(x: Numbers, other: Numbers, axis: int = -1, eps: float = 1e-8) -> Any:
+    lengths = [np.maximum(sqrt((a * a).sum(axis)), number(eps)) for a in (x, other)]
+    return (x * other).sum(axis) / (lengths[0] * lengths[1])
+
+
+def cdist(a: Numbers, b: Numbers, p: int = 2) -> Any:
+    d = abs(a[..., :, None, :] - b[..., None, :, :])
+    return d.sum(-1) if p == 1 else sqrt((d * d).sum(-1))
+
+
 REDUCTIONS = {
+    "cosine_similarity": cosine_similarity,
+    "cdist": cdist,
     "softmax": softmax,
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,

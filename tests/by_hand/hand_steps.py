@@ -65,6 +65,22 @@ def lamb(
     return {"param": param - u * (number(lr) * ratio), "m": new_m, "v": new_v}
 
 
+def adafactor(
+    param: Numbers, grad: Numbers, row: Numbers, col: Numbers, lr: float = 0.01,
+    beta2_decay: float = -0.8, eps1: float = 2.0**-23, eps2: float = 1e-3, d: float = 1.0,
+    weight_decay: float = 0.0, step: int = 1,
+) -> dict[str, Any]:  # fmt: skip
+    b, lr = mp.power(step, number(beta2_decay)), number(lr)
+    (m, n), squares = param.shape, grad * grad
+    row, col = row * (1 - b) + squares.sum(1) / n * b, col * (1 - b) + squares.sum(0) / m * b
+    v = row[:, None] * col / max(row.sum() / m, number(eps1))
+    u = grad / sqrt(np.maximum(v, number(eps1) ** 2))
+    sizes = [mp.sqrt((a * a).sum() / (m * n)) for a in (param, u)]
+    rate = max(number(eps2), sizes[0]) * min(lr, 1 / mp.sqrt(step))
+    kept = param * (1 - lr * number(weight_decay))
+    return {"param": kept - u * (rate / max(1, sizes[1] / number(d))), "row": row, "col": col}
+
+
 def adagrad(
     param: Any, grad: Any, accum: Any, lr: float = 0.01, lr_decay: float = 0.0, eps: float = 1e-10,
     weight_decay: float = 0.0, step: int = 1,
@@ -136,6 +152,7 @@ STEPS = {
     "adam": adam,
     "adamw": adamw,
     "lamb": lamb,
+    "adafactor": adafactor,
     "adagrad": adagrad,
     "rmsprop": rmsprop,
     "lion": lion,

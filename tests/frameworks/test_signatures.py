@@ -259,6 +259,7 @@ def drawn(rng: np.random.Generator, op: Op, direction: Direction) -> tuple[str, 
                 word
                 for word in SYNONYMS.get(name, "").split()
                 if len(meant & {*MEANINGS[word], word}) == 1 and word not in op.outputs
+                if word not in FORMS or op.params[name] in FORMS[word]
             ]
             parameter = str(rng.choice([name, name.upper(), *known]))
         if parameter in meaning:

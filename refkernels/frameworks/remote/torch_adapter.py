@@ -162,6 +162,13 @@ def adagrad(param, grad, accum, step=1, lr=0.01, **options):
     return one_step(torch.optim.Adagrad, param, grad, state, step, lr=lr, **options)
 
 
+def adafactor(param, grad, row, col, step=1, lr=0.01, eps1=2.0**-23, eps2=1e-3, **options):
+    state = {"row": ("row_var", row[:, None].clone()), "col": ("col_var", col[None].clone())}
+    options = dict(options, lr=lr, eps=(eps1, eps2))
+    new = one_step(torch.optim.Adafactor, param, grad, state, step, **options)
+    return {"param": new["param"], "row": new["row"][:, 0], "col": new["col"][0]}
+
+
 def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=0.01, **options):
     state = {"accum": ("square_avg", accum), "mean": ("grad_avg", mean)}
     state["buf"] = ("momentum_buffer", buf)
@@ -359,6 +366,11 @@ OPS = {
     "clip_by_global_norm": ("clipped", lambda **given: clip_all(torch, **given)),
     "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", lambda **given: clip_values(torch, **given)),
+    "cosine_similarity": (
+        "y",
+        lambda x, other, axis=-1, eps=1e-8: F.cosine_similarity(x, other, axis, eps),
+    ),
+    "cdist": ("y", lambda a, b, p=2: torch.cdist(a, b, float(p))),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
     "selective_log_softmax": (
         "y",
@@ -390,6 +402,10 @@ OPS = {
     "adam": ("param", adam),
     "adamw": ("param", adamw),
     "adagrad": ("param", adagrad),
+    "adafactor": (
+        "param",
+        adafactor if hasattr(torch.optim, "Adafactor") else "PyTorch before 2.5 has no Adafactor",
+    ),
     "rmsprop": ("param", rmsprop),
     **named(
         torch,

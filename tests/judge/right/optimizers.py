@@ -104,6 +104,24 @@ def _lamb(
     return param - _k(m, lr) * scale * u, new_m, new_v
 
 
+def _adafactor(
+    total, param, grad, row, col, lr=0.01, beta2_decay=-0.8, eps1=2.0**-23, eps2=1e-3, d=1.0,
+    weight_decay=0.0, step=1,
+):  # fmt: skip
+    (m, n), b = param.shape, step**beta2_decay
+    squares = grad * grad
+    new_row = row + _k(row, b) * (total(squares) / _k(row, n) - row)
+    new_col = col + _k(col, b) * (total(np.ascontiguousarray(squares.T)) / _k(col, m) - col)
+    mean = np.maximum(total(new_row) / _k(row, m), _k(row, eps1))
+    v = np.maximum(new_row[:, None] * new_col / mean, _k(row, eps1**2))
+    u = grad / np.sqrt(v)
+    sizes = [_norm(total, a.reshape(-1)) / np.sqrt(_k(a, m * n)) for a in (param, u)]
+    rate = np.maximum(_k(row, eps2), sizes[0]) * _k(row, min(lr, step**-0.5))
+    limit = np.maximum(_k(row, 1), sizes[1] / _k(row, d))
+    kept = param * _k(param, 1 - lr * weight_decay) if weight_decay else param
+    return kept - rate / limit * u, new_row, new_col
+
+
 def _norm(total, flat):
     largest = np.abs(flat).max(initial=0)
     _, exponent = np.frexp(largest if np.isfinite(largest) else _k(flat, 1))
@@ -186,5 +204,5 @@ globals().update(
             },
         }
     )
-    | with_totals({"lamb": _lamb}, TOTALS)
+    | with_totals({"lamb": _lamb, "adafactor": _adafactor}, TOTALS)
 )  # fmt: skip

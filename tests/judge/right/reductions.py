@@ -32,6 +32,18 @@ def _norm(total, x, axis=-1):
     return np.ldexp(np.sqrt(total(scaled * scaled)), exponent[..., 0])
 
 
+def _cosine(total, x, other, axis=-1, eps=1e-8):
+    k = x.dtype.type(eps)
+    lengths = [np.maximum(_norm(total, a, axis), k) for a in (x, other)]
+    product = total(np.moveaxis(x * other, axis, -1))
+    return product / lengths[0] / lengths[1]
+
+
+def _distances(total, a, b, p=2):
+    d = a[..., :, None, :] - b[..., None, :, :]
+    return total(np.abs(d)) if p == 1 else _norm(total, d)
+
+
 def _logsumexp(total, x, axis=-1):
     rows = sums._rows(x, axis)
     m = rows.max(-1, keepdims=True)
@@ -175,5 +187,14 @@ globals().update(
         for name, function in vars(variances).items()
         if name.endswith("_var")
     }
-    | with_totals({"mean": _mean, "norm": _norm, "logsumexp": _logsumexp}, sums.TOTALS)
+    | with_totals(
+        {
+            "mean": _mean,
+            "norm": _norm,
+            "logsumexp": _logsumexp,
+            "cosine_similarity": _cosine,
+            "cdist": _distances,
+        },
+        sums.TOTALS,
+    )
 )
