@@ -53,8 +53,7 @@ def agreement(shares: Sequence[float], count: int = 1) -> float:
     """How often, per unit, other right models have the bits of `count` units: p with p^count the
     mean over the models of (share of the units whose bits a model has)^count.
 
-    A kernel runs one algorithm in all units. The mean of the shares (count = 1) describes a kernel
-    that picks another model in each unit, and overlooks a model that is nearly the same.
+    A kernel runs one algorithm in all units: the mean of the shares overlooks one nearly the same.
     """
     logs = [math.log(share) for share in shares if share > 0.0]
     if not logs:
@@ -65,10 +64,8 @@ def agreement(shares: Sequence[float], count: int = 1) -> float:
 
 
 def errors_alike(problem: Problem, output: str, got: Array, model: Array) -> bool:
-    """Whether a model's errors match the kernel's to a quarter of their size: relative errors, in
-    the root mean square. Both must have the same special values in the same elements. One
-    element near 0 may outweigh all others in that mean, so the errors of most wrong elements must
-    match too, each by itself."""
+    """Whether a model's errors match the kernel's to a quarter of their size, in the root mean
+    square of relative errors, and each of most wrong elements; special values must be the same."""
     exact = np.asarray(problem.truth.reference[output])
     if got.shape != model.shape or got.dtype != model.dtype:
         return False

@@ -5,8 +5,8 @@ fault that merely rounds badly may lack the kernel's bits: beyond the bound of t
 within its own it is consistent where it errs as much, and evidence only where its model's errors
 equal the kernel's. Where the model may give no number, neither need the kernel.
 
-A kernel of 16-bit arrays is modelled in float32, with one rounding at the end; the forms also with
-every result rounded to 16 bits: partial sums too, as in NumPy, or not, as in composed ops.
+Kernels of 16-bit arrays are modelled in float32, and the forms also with every result rounded to 16
+bits: partial sums too, as in NumPy, or not, as in composed ops.
 """
 
 from __future__ import annotations
@@ -181,9 +181,16 @@ def of_function(problem: Problem) -> dict[str, Any]:
 
 
 class _Reordered(Working):
-    """Sums of `shuffled` terms in a random order, all others as asked; `met`: numbers of terms."""
+    """Sums, products and Welford's recurrences of `shuffled` terms in a random order, all others as
+    asked; `met`: numbers of terms."""
 
     shuffled, met = 0, frozenset[int]()
+
+    def _places(self, n: int) -> Any:
+        self.met |= {n}
+        if n == self.shuffled:
+            return np.random.default_rng(self.seed).permutation(n)
+        return super()._places(n)
 
     def _sum(self, terms: Array, factors: Sequence[Array] = ()) -> Array:
         self.met |= {terms.shape[-1]}
@@ -220,9 +227,8 @@ def is_far(problem: Problem, outputs: Arrays, formula: Any) -> bool:
 def _order_agreement(
     problem: Problem, formula: Any, settings: dict[str, Any], trial: evidence.Tried
 ) -> float:
-    """How often the form keeps its bits of a unit in random orders of its sums of one length: the
-    one that shows least, because the claim is about all. Two terms have one order and show none; 0
-    where there are no sums, and the claim is about none."""
+    """How often the form keeps its bits of a unit in random orders of its sums of one length, the
+    one that shows least; 0 where it has no sums. Two terms have one order and show none."""
     formulas, bits, name = problem.formulas, trial.claim.prediction.bits, trial.claim.output
     assert formulas is not None
     assert bits is not None
@@ -250,13 +256,16 @@ def _order_agreement(
 def _in_narrow_arithmetic(
     problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]
 ) -> dict[str, Array]:
-    """The outputs that may come from 16-bit arithmetic: in that format, and not ordinary."""
+    """The outputs that may come from 16-bit arithmetic, which has other causes in a function that
+    leaves its range."""
     if problem.format not in (BINARY16, BFLOAT16) or problem.size > _LARGEST:
         return {}
     return {
         name: got
         for name, got in outputs.items()
-        if not fits[name].ordinary and name in problem.truth.bound
+        if not fits[name].ordinary
+        and name in problem.truth.bound
+        and (problem.formulas is not None or np.isfinite(got).all())
     }
 
 
@@ -304,8 +313,7 @@ def _errors(got: Array, model: Array, over_plain: float) -> Prediction:
 
 
 def _forms_by_errors(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """For an unusual output within its bound, the forms whose model errs as much. In another order
-    of summation the kernel of that form has other bits, so only its errors can be compared."""
+    """For an unusual output within its bound, the forms whose model errs as much."""
     for name, got in outputs.items():
         if fits[name].ordinary or not fits[name].fine:
             continue
@@ -319,8 +327,7 @@ def _forms_by_errors(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit])
 def _unstable_by_errors(
     problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], cause: str, formula: Any
 ) -> Iterator[Claim]:
-    """For an unusual output within its bound that no form explains, the fault, if its model errs as
-    much: the bound of a form that cancels may cover the errors of a worse form."""
+    """For an unusual output within its bound that no form explains, the fault that errs as much."""
     for name, got in outputs.items():
         if fits[name].ordinary or not fits[name].fine:
             continue

@@ -1,10 +1,9 @@
 """Ranks the hypotheses that fit, and sets the confidence of each.
 
 Hypotheses of one output are compared by the code lengths that they leave, on the units where their
-predictions differ. One that another beats by 20 bits is ruled out; of the others, which the data
-cannot tell apart, only what they share is known: a common cause, equal numbers, and the interval of
-numbers that differ. A factor says by how much an output is off, and another cause says why, unless
-the factor has many reasons (`multiples`): then it alone is known.
+predictions differ. One that another beats by 20 bits is ruled out; of the others, only what they
+share is known: a common cause, equal numbers, and the interval of numbers that differ. Of a factor,
+another cause says why, unless it has many reasons (`multiples`).
 """
 
 from __future__ import annotations

@@ -90,8 +90,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
 
 
 def _solved(screen: Screen, name: str) -> SolvedStatistics | None:
-    """The statistics of the rows by least squares; None where the elements that read them are not
-    what rounding leaves of them."""
+    """The statistics of the rows by least squares; None where rounding does not leave the rest."""
     nodes, owner = shared(screen, name)
     if not nodes or np.bincount(owner).max() <= len(nodes):
         return None
@@ -193,8 +192,8 @@ def shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
 
 @np.errstate(divide="ignore", invalid="ignore")  # rows whose statistic reads nothing there
 def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
-    """The grid with the most bits on which numbers lie that the statistics were made of. A number
-    of binary32 shows something where the program is written with an `identity`."""
+    """The grid with the most bits on which numbers lie that the statistics were made of; binary32
+    where the program is written with an `identity`."""
     statistics = _solved(screen, name)
     if statistics is None:
         return Recovered()

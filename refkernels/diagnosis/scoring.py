@@ -89,9 +89,8 @@ def _by_fit(
 
 
 def _mostly_ordinary(problem: Problem, output: str, got: Array, answer: Answer) -> bool:
-    """Whether the errors about an answer are of the plain algorithm's size wherever the answer's
-    bound is sharp. A form that loses digits in the other elements, such as 1 + tanh in a tail,
-    hides no question there."""
+    """Whether the errors about an answer are of the plain algorithm's size wherever its bound is
+    sharp: a form that loses digits elsewhere, as 1 + tanh in a tail, hides no question there."""
     if not problem.op.elementwise:
         return False
     reference, plain = answer.reference[output].reshape(-1), answer.plain[output].reshape(-1)

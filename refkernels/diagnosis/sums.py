@@ -1,8 +1,7 @@
 """Replays sums of products in every order.
 
-Every order first replays a sample of elements, and all elements only where the sample has the
-kernel's bits. The orders that add the bias last come first: another place for the bias is a cause
-only where its bits differ from theirs.
+Every order replays a sample of elements first. The orders that add the bias last come first:
+another place for the bias is a cause only where its bits differ from theirs.
 """
 
 from __future__ import annotations

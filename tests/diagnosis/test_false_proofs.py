@@ -254,6 +254,18 @@ def test_an_interval_that_holds_the_requested_eps_is_no_other_eps(op: str) -> No
     assert not causes & {"eps_differs", "eps_rounded"}
 
 
+def test_a_recurrence_that_most_orders_agree_with_is_not_told() -> None:
+    """Two passes in some order, of which little is left beside the running variance."""
+    rng = np.random.default_rng(12)
+    x, (mean, var) = rng.standard_normal((16, 6)).astype(F), rng.standard_normal((2, 16)).astype(F)
+    rows = x[:, rng.permutation(6)]
+    own = np.add.accumulate(rows, axis=1)[:, -1:] / F(6)
+    biased = np.add.accumulate(np.square(rows - own), axis=1)[:, -1:] / F(6)
+    outputs = {"new_var": F(0.9) * var + F(0.1) * (biased[:, 0] * F(6) / F(5))}
+    inputs = {"x": x[None], "running_mean": mean, "running_var": var}
+    assert not sure(refkernels.explain("batch_norm", inputs, outputs))
+
+
 @pytest.mark.parametrize("seed", [2, 13, 21])
 def test_a_gradient_without_an_exponential_clamps_none(seed: int) -> None:
     """Some numbers are next to what a right kernel gives, as in libraries."""

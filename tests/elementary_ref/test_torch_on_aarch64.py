@@ -40,25 +40,11 @@ def neon_erf(x: Floats, exp: Callable[[Floats], Floats] = rounded_exp) -> Floats
     return np.where(np.signbit(x), -y, y)
 
 
-def errors(x: Floats) -> npt.NDArray[np.float64]:
-    errors: npt.NDArray[np.float64] = np.abs(
-        ulp_error(neon_erf(x), registry.get("erf").forward(x)).value
-    )
-    return errors
-
-
 def test_below_two_to_the_minus_25_it_is_zero() -> None:
     x = np.float32(2.0) ** np.arange(-149, -24, dtype=np.float32)
     assert not neon_erf(x).any()
-    normal = x[x >= 2.0**-126]
-    assert np.allclose(errors(normal), 2.0**24 / np.sqrt(np.pi), rtol=1e-6)  # 9,465,531
-
-
-def test_digits_return_with_the_argument() -> None:
-    found = errors(np.array([1e-6, 1e-3, 0.1, 1.0, 3.0], np.float32))
-    assert (np.diff(found) < 0.0).all()
-    assert found[0] > 1e5
-    assert found[-1] < 1.0
+    found = ulp_error(neon_erf(x), registry.get("erf").forward(x)).value[x >= 2.0**-126]
+    assert np.allclose(np.abs(found), 2.0**24 / np.sqrt(np.pi), rtol=1e-6)  # 9,465,531
 
 
 def fused(a: Floats | float, b: Floats | float, c: Floats | float) -> Floats:
