@@ -2,7 +2,7 @@
 
 python tools/write_coverage.py
 
-tools/coverage holds the lists, one name a line, and after it, where the names differ, the op, the
+tools/lists holds the lists, one name a line, and after it, where the names differ, the op, the
 call of `xp` (xp.NAME) or the operator of imported programs (aten.NAME) that it is, "decomposed" if
 programs have its parts, or !REASON where its answers are not real numbers of its inputs.
 """
@@ -61,7 +61,7 @@ def target(library: str, name: str, given: str) -> tuple[str, str]:
 
 def listed() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     """Each library with its version, and (name, kind, what) of its operators."""
-    for path in sorted((ROOT / "coverage").glob("*.txt")):
+    for path in sorted((ROOT / "lists").glob("*.txt")):
         title, *lines = path.read_text(encoding="utf-8").splitlines()
         library = title.split()[1]
         rows = []
