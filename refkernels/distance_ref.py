@@ -74,6 +74,16 @@ def _slopes(xp: Any, dy: Any, x: Any, other: Any, eps: Any) -> Any:
     return tuple(found)
 
 
+def _slopes_of_norms(xp: Any, dy: Any, x: Any, other: Any, eps: Any) -> Any:
+    """Of lengths whose derivatives stay those of |x| and |o| where eps replaces them."""
+    first, second = _lengths(xp, x, other, eps)
+    y = xp.sum(x / first * (other / second))
+    return tuple(
+        dy * ((beside / far - y * (part / xp.norm(part))) / near)
+        for part, near, beside, far in ((x, first, other, second), (other, second, x, first))
+    )
+
+
 def _eps_on_product(how: Any, xp: Any, x: Any, other: Any, eps: Any) -> Any:
     return xp.sum(x * other) / how(xp, xp.norm(x) * xp.norm(other), eps)
 
@@ -197,7 +207,10 @@ OPS = (
         prepare=_prepare,
         forms={"divided": _divided, "normalised": _normalised},
         backward={"units": _slopes},
-        faults=tuple(Fault("eps_on_product", partial(_eps_on_product, how)) for how in _EPS),
+        faults=(
+            *(Fault("eps_on_product", partial(_eps_on_product, how)) for how in _EPS),
+            Fault("limited_length_differentiated", backward=_slopes_of_norms),
+        ),
         cases=_cosine_cases,
     ),
     formula_op(

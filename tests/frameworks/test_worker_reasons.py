@@ -2,6 +2,7 @@
 
 import pytest
 
+from refkernels.arithmetic.arrays import LOW
 from refkernels.frameworks.remote import worker
 
 REFUSED = (
@@ -32,3 +33,7 @@ def test_a_kernel_that_takes_other_dtypes_is_unsupported_with_a_reason(said: str
 )
 def test_a_wrong_value_is_an_error(said: str) -> None:
     assert worker.classify(TypeError(said), "conv2d forward on cpu").status == "error"
+
+
+def test_operands_of_few_bits_travel_as_bytes() -> None:
+    assert {worker.bits_dtype(kind.name).itemsize for kind in LOW} == {1}

@@ -159,10 +159,6 @@ def axes(axis):
 def scaled_matmul(a, b, scale_a, scale_b, bias=None, zero_b=None):
     """The usual NumPy code: int8 in int32, the rest in float32, rounded once."""
     wide = np.result_type(scale_a, np.float32)
-    if zero_b is not None and scale_b.ndim == 2 and scale_a.ndim != a.ndim:
-        low = b.astype(wide).reshape(len(zero_b), -1, b.shape[1]) - zero_b[:, None]
-        b, zero_b = (low * scale_b.astype(wide)[:, None]).reshape(b.shape), None
-        scale_b = np.ones((), wide)
     if scale_a.ndim == a.ndim or scale_b.ndim == 2:
         raise NotImplementedError("the usual NumPy code has no groups of terms")
     inner = np.dtype("int32") if a.dtype == b.dtype == np.int8 else wide

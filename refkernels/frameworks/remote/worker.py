@@ -165,7 +165,7 @@ def aligned_copy(array):
     return copy
 
 
-NARROW = ("float8_", "float6_", "float4_", "int4")
+NARROW = ("float8_", "float6_", "float4_", "int4", "uint4")
 
 
 def bits_dtype(name):
