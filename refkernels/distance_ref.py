@@ -29,10 +29,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _kept(xp: Any, value: Any) -> Any:
-    return xp.either(value, xp.store(value))
-
-
 # --- cosine similarity ----------------------------------------------------------------------------
 
 
@@ -42,26 +38,26 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
 
 
 def _lengths(xp: Any, x: Any, other: Any, eps: Any) -> Any:
-    return tuple(xp.maximum(_kept(xp, xp.norm(part)), eps) for part in (x, other))
+    return tuple(xp.maximum(xp.may_store(xp.norm(part)), eps) for part in (x, other))
 
 
 def _divided(xp: Any, x: Any, other: Any, eps: Any) -> Any:
     first, second = _lengths(xp, x, other, eps)
-    product = _kept(xp, xp.sum(x * other))
-    return xp.either(product / _kept(xp, first * second), product / first / second)
+    product = xp.may_store(xp.sum(x * other))
+    return xp.either(product / xp.may_store(first * second), product / first / second)
 
 
 def _normalised(xp: Any, x: Any, other: Any, eps: Any) -> Any:
     first, second = _lengths(xp, x, other, eps)
-    divided = xp.sum(_kept(xp, x / first) * _kept(xp, other / second))
-    multiplied = xp.sum(_kept(xp, x * (1 / first)) * _kept(xp, other * (1 / second)))
+    divided = xp.sum(xp.may_store(x / first) * xp.may_store(other / second))
+    multiplied = xp.sum(xp.may_store(x * (1 / first)) * xp.may_store(other * (1 / second)))
     return xp.either(divided, multiplied)
 
 
 def _slopes(xp: Any, dy: Any, x: Any, other: Any, eps: Any) -> Any:
     """(o / |o| - y x / |x|) / |x|, whose second part is 0 for an x shorter than eps."""
     first, second = _lengths(xp, x, other, eps)
-    units = _kept(xp, x / first), _kept(xp, other / second)
+    units = xp.may_store(x / first), xp.may_store(other / second)
     y = xp.saved(xp.sum(units[0] * units[1]))
     found = []
     for part, own, beside, length in (

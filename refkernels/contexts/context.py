@@ -289,6 +289,10 @@ class Context(ABC):
         """`store`, of a value that the forward pass kept: all that a backward pass is given."""
         return self.store(a)
 
+    def may_store(self, a: Value) -> Value:
+        """a, which a kernel may keep in the storage format: either a or `store(a)`."""
+        return self.either(a, self.store(a))
+
     def narrow(self, a: Value, format: str) -> Value:
         """a, kept in the format of that name, whatever the working and storage formats are."""
         return taken(a)

@@ -52,8 +52,7 @@ def _columns(xp: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _logits(xp: Any, x: Any, weight: Any) -> Any:
-    product = rows_times(xp, x, weight)
-    return xp.either(product, xp.store(product))
+    return xp.may_store(rows_times(xp, x, weight))
 
 
 _TOTAL = reduction.by("total")
@@ -71,5 +70,5 @@ def loss_gradient(
 ) -> Any:
     logits = _logits(xp, x, weight)
     slopes = reduction.scaled(slope, of)(xp, x=logits, **_columns(xp, arguments))
-    dlogits = xp.either(slopes, xp.store(slopes))
+    dlogits = xp.may_store(slopes)
     return rows_times(xp, dlogits, turned(xp, weight)), columns_times(xp, dlogits, x)

@@ -8,7 +8,7 @@ from refkernels.norm_ref import rms_formulas
 
 
 def normalised(form: Any, xp: Any, x: Any, residual: Any, eps: Any, weight: Any = None) -> Any:
-    total = xp.either(x + residual, xp.store(x + residual))
+    total = xp.may_store(x + residual)
     return form(xp, x=total, eps=eps, weight=weight), total
 
 

@@ -113,19 +113,15 @@ def _where(xp: Any, row: Any, kept: Any, valid: Any) -> Any:
 
 def _capped(xp: Any, x: Any, softcap: Any) -> Any:
     """c(x), by one kernel or by one for each operation."""
-    return formulas.capped(xp, x, softcap, partial(_kept, xp))
-
-
-def _kept(xp: Any, value: Any) -> Any:
-    return xp.either(value, xp.store(value))
+    return formulas.capped(xp, x, softcap, xp.may_store)
 
 
 def _uncapped(xp: Any, dx: Any, x: Any, softcap: Any) -> Any:
     """The gradient of x, from that of c(x)."""
     if softcap is None:
         return dx
-    slope = 1 - xp.square(_kept(xp, xp.tanh(_kept(xp, x / softcap))))
-    return _kept(xp, dx) * _kept(xp, slope)
+    slope = 1 - xp.square(xp.may_store(xp.tanh(xp.may_store(x / softcap))))
+    return xp.may_store(dx) * xp.may_store(slope)
 
 
 def terms(
@@ -144,7 +140,7 @@ def terms(
         class_terms = -xp.sum(y if weight is None else y * weight)
         found = [label_share * label_terms, class_share * class_terms]
     if z_loss is not None:
-        found.append(z_loss * xp.square(_kept(xp, lse(xp, x=x, present=present, top=top))))
+        found.append(z_loss * xp.square(xp.may_store(lse(xp, x=x, present=present, top=top))))
     return tuple(_where(xp, term, kept, valid) for term in found)
 
 
@@ -171,7 +167,7 @@ def by_log_softmax(
     if z_loss is not None:
         lse = formulas.total_shifted(xp, logits, present)
         p = formulas.divided(xp, x=logits, present=present)
-        dx = _kept(xp, dx) + _kept(xp, 2 * z_loss * _kept(xp, lse) * g) * _kept(xp, p)
+        dx = xp.may_store(dx) + xp.may_store(2 * z_loss * xp.may_store(lse) * g) * xp.may_store(p)
     return _where(xp, _uncapped(xp, dx, x, softcap), kept, valid)
 
 

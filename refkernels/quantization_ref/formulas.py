@@ -134,8 +134,7 @@ def offset_after(xp: Any, x: Any, scale: Any, zero_point: Any = None) -> Any:
     """x scale - zero_point scale, the second product kept or not."""
     if zero_point is None:
         return x * scale
-    offset = xp.array(zero_point) * scale
-    return x * scale - xp.either(offset, xp.store(offset))
+    return x * scale - xp.may_store(xp.array(zero_point) * scale)
 
 
 # --- block_quantize -------------------------------------------------------------------------------

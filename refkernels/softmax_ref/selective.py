@@ -33,15 +33,11 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     return Prepared(arrays, {"temperature": None if heat == 1 else heat})
 
 
-def _kept(xp: Any, value: Any) -> Any:
-    return xp.either(value, xp.store(value))
-
-
 def _scaled(xp: Any, x: Any, temperature: Any) -> Any:
     """x / T."""
     if temperature is None:
         return x
-    return xp.either(_kept(xp, x / temperature), _kept(xp, x * (1 / temperature)))
+    return xp.either(xp.may_store(x / temperature), xp.may_store(x * (1 / temperature)))
 
 
 def chosen_log(
@@ -49,7 +45,7 @@ def chosen_log(
     **_: Any,
 ) -> Any:  # fmt: skip
     y = log(xp, x=_scaled(xp, x, temperature), present=present, top=top)
-    return xp.take_along_axis(_kept(xp, y), target)
+    return xp.take_along_axis(xp.may_store(y), target)
 
 
 def chosen_gradient(
@@ -58,12 +54,12 @@ def chosen_gradient(
 ) -> Any:  # fmt: skip
     dy = xp.where(chosen, dy, xp.number(0))
     dx = gradient(xp, dy=dy, x=_scaled(xp, x, temperature), present=present, top=top)
-    return dx if temperature is None else _scaled(xp, _kept(xp, dx), temperature)
+    return dx if temperature is None else _scaled(xp, xp.may_store(dx), temperature)
 
 
 def _shares(xp: Any, dy: Any, x: Any, softmax: Any, present: Any = None, **_: Any) -> Any:
     """dy - p sum dy, for a dy that one class alone has."""
-    p = _kept(xp, softmax(xp, x=x, present=present))
+    p = xp.may_store(softmax(xp, x=x, present=present))
     return dy - p * xp.sum(dy)
 
 

@@ -43,6 +43,7 @@ OTHERS = {
     "pivot": lambda xp, a: xp.exp(a - xp.pivot(a)) / xp.sum(xp.exp(a - xp.pivot(a))),
     "store": lambda xp, a: xp.store(a),
     "saved": lambda xp, a: xp.saved(a),
+    "may_store": lambda xp, a: xp.may_store(a),
     "narrow": lambda xp, a: xp.narrow(a, "bfloat16"),
     "stop": lambda xp, a: xp.stop(a) * a,
     "either": lambda xp, a: xp.either(a, a * 1),

@@ -213,7 +213,7 @@ def scalar(name: str, direction: Direction) -> bool:
 def draw_like(rng: np.random.Generator, inputs: Any) -> Any:
     return {
         name: rng.standard_normal(array.shape).astype(array.dtype)
-        if array.dtype.kind != "i"
+        if array.dtype.kind != "i" and name != "draws"  # which are refused beyond [0, 1)
         else rng.permutation(array.reshape(-1)).reshape(array.shape)
         for name, array in inputs.items()
     }
@@ -234,6 +234,7 @@ def test_special_values_are_the_definition_s(name: str, direction: Direction) ->
             argument.name
             for argument in takes
             if argument.name in inputs and formats.is_one(inputs[argument.name].dtype)
+            if argument.name != "draws"
         ]
         chosen = str(rng.choice(floats))
         spoilt = {key: array.copy() for key, array in inputs.items()}
