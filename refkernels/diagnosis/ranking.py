@@ -131,7 +131,7 @@ def _across_outputs(
             for name in open_outputs
             if (cause, name) in listed and (cause, name) not in fitting
         ]
-        if candidate.model is None and cause in definitions and refuted:
+        if cause in definitions and refuted:
             return replace(candidate, confidence="consistent")
         tied = candidate.confidence != candidate.sure
         alone = not (set(own_evidence.survivors) - {cause}) & set(proven)

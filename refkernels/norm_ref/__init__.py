@@ -20,7 +20,7 @@ from refkernels.arithmetic.question import Certify
 from refkernels.norm_ref import layouts, normalised
 from refkernels.norm_ref.normalised_cases import batch_cases, group_cases, instance_cases
 from refkernels.norm_ref.rms_cases import cases
-from refkernels.norm_ref.rms_formulas import BACKWARD, FAULTS, FORMS
+from refkernels.norm_ref.rms_formulas import BACKWARD, FORMS
 from refkernels.ops import formula_op
 from refkernels.ops.domains import PROBABILITY
 
@@ -37,7 +37,6 @@ RMS_NORM = formula_op(
     params={"eps": 1e-5},
     forms=FORMS,
     backward=BACKWARD,
-    faults=FAULTS,
     cases=cases,
 )
 BATCH_NORM = formula_op(
@@ -73,7 +72,6 @@ INSTANCE_NORM = formula_op(
     prepare=layouts.instance,
     forms=normalised.GROUP,
     backward=normalised.GROUP_BACKWARD,
-    faults=normalised.INSTANCE_FAULTS,
     cases=instance_cases,
 )
 # A sample shares nothing with the others but the weights.

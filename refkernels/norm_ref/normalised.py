@@ -39,11 +39,6 @@ def welford(xp: Any, x: Any) -> Any:
     return mean, squares / x.shape[-1]
 
 
-def one_pass(xp: Any, x: Any) -> Any:
-    mean = xp.mean(x)
-    return mean, xp.mean(xp.square(x)) - xp.square(mean)
-
-
 def centred(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
     return plus(times((x - m) * xp.rsqrt(v), w), b)
 
@@ -177,7 +172,6 @@ BATCH_FAULTS = (
     Fault("swapped_momentum", _swapped),
     Fault("batch_statistics", batch(taken=True)),
     Fault("running_statistics", batch(taken=False)),
-    Fault("naive_variance", batch(one_pass), unstable=True),
 )
 
 
@@ -258,5 +252,4 @@ GROUP_BACKWARD = {
     "by_dot": group_backward(by_dot, stored=True),
     "by_coefficients": group_backward(by_coefficients, stored=True),
 }
-INSTANCE_FAULTS = (Fault("naive_variance", group(one_pass), unstable=True),)
-GROUP_FAULTS = (Fault("interleaved_groups", group(interleaved=True)), *INSTANCE_FAULTS)
+GROUP_FAULTS = (Fault("interleaved_groups", group(interleaved=True)),)

@@ -1,4 +1,4 @@
-"""The formulas of rms_norm and of its gradients, and its faults.
+"""The formulas of rms_norm and of its gradients.
 
     y_i = x_i r w_i,   r = (mean x² + eps)^(-1/2)
 
@@ -10,11 +10,9 @@ Source: Zhang and Sennrich (2019), "Root mean square layer normalization", arXiv
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from refkernels.ops import Fault, Staged
-from refkernels.ops.formula import derived
+from refkernels.ops import Staged
 
 
 def _times(values: Any, weight: Any) -> Any:
@@ -100,15 +98,3 @@ BACKWARD = {
     "chain_rule": Staged(_project_chain, _add_chain),
     "mixture": Staged(_project_mixture, _mix),
 }
-
-
-# --- faults -----------------------------------------------------------------------------------
-
-
-def _mean_subtracted(xp: Any, x: Any, eps: Any, weight: Any = None) -> Any:
-    centred = x - xp.mean(x)
-    return _times(centred * xp.rsqrt(_mean_square(xp, centred, eps)), weight)
-
-
-_gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight"))
-FAULTS = (Fault("mean_subtracted", _mean_subtracted, _gradient(_mean_subtracted)),)

@@ -86,11 +86,11 @@ SUM = _op("sum", formulas.total, total="sum")
 MEAN = _op("mean", formulas.mean, backward={"divided": formulas.mean_gradient}, total="mean")
 VAR = _op(
     "var", formulas.VAR, backward=formulas.VAR_BACKWARD, truth=formulas.shifted,
-    backward_truth=formulas.shifted_gradient, faults=faults.VAR, **_SPREAD,
+    backward_truth=formulas.shifted_gradient, **_SPREAD,
 )  # fmt: skip
 STD = _op(
     "std", formulas.STD, backward=formulas.STD_BACKWARD, truth=formulas.root(formulas.shifted),
-    backward_truth=formulas.shifted_std_gradient, faults=faults.STD, **_SPREAD,
+    backward_truth=formulas.shifted_std_gradient, **_SPREAD,
 )  # fmt: skip
 NORM = _op(
     "norm", formulas.norm, backward={"divided": formulas.by_norm}, faults=faults.NORM,
@@ -101,7 +101,7 @@ PROD = _op(
     backward={"others": formulas.by_others, "quotient": formulas.by_quotient},
 )  # fmt: skip
 MAX = _op("max", formulas.largest, faults=faults.MAX, prepare=_prepare_max)
-CUMSUM = _op("cumsum", formulas.cumsum, "y[... n]", _prepare_cumsum, faults=faults.CUMSUM)
+CUMSUM = _op("cumsum", formulas.cumsum, "y[... n]", _prepare_cumsum)
 OPS = (SUM, MEAN, VAR, STD, NORM, PROD, MAX, CUMSUM)
 
 

@@ -112,7 +112,6 @@ LOGSUMEXP = formula_op(
     forms={**formulas.LOGSUMEXP, "mixture": mixtures.logsumexp},
     backward={**formulas.LOGSUMEXP_BACKWARD, "mixture": mixtures.logsumexp_gradient},
     truth=formulas.total_log1p,
-    faults=faults.LOGSUMEXP,
     cases=partial(cases_of, "logsumexp"),
 )
 SELECTIVE = formula_op(

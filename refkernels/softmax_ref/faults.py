@@ -8,16 +8,6 @@ from refkernels.ops import Fault
 from refkernels.softmax_ref.formulas import divided, exponential, log_masked, pivot
 
 
-def _unshifted(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    e = exponential(xp, x, present)
-    return e / xp.sum(e)
-
-
-def _by_mean(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    e = exponential(xp, x - xp.mean(x), present)
-    return e / xp.sum(e)
-
-
 def _zero_rows(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     """0 in a row that is -inf throughout, where 0 / 0 is NaN."""
     e = exponential(xp, x - pivot(xp, x, present), present)
@@ -50,34 +40,8 @@ def _clipped_log(xp: Any, x: Any, **arguments: Any) -> Any:
     return d - xp.log(xp.sum(xp.exp(d)))
 
 
-def _padded(xp: Any, x: Any, present: Any) -> tuple[Any, Any]:
-    """m and S of the row and its zeros, up to the next power of two."""
-    m = xp.maximum(pivot(xp, x, present), xp.number(0))
-    zeros = (1 << (x.shape[-1] - 1).bit_length()) - x.shape[-1]
-    return m, xp.sum(exponential(xp, x - m, present)) + zeros * xp.exp(-m)
-
-
-def _padded_softmax(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    m, total = _padded(xp, x, present)
-    return exponential(xp, x - m, present) / total
-
-
-def _padded_log(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    m, total = _padded(xp, x, present)
-    return (x - m) - xp.log(total)
-
-
-def _diagonal(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
-    y = xp.store(divided(xp, x=x, **arguments))
-    return dy * y * (1 - y)
-
-
 def _log_of_softmax(xp: Any, x: Any, **arguments: Any) -> Any:
     return xp.log(divided(xp, x=x, **arguments))
-
-
-def _unshifted_log(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    return x - xp.log(xp.sum(exponential(xp, x, present)))
 
 
 def through_maximum(xp: Any, dy: Any, x: Any, top: Any, present: Any = None, **_: Any) -> Any:
@@ -110,32 +74,13 @@ def _narrow_sum_gradient(xp: Any, dy: Any, x: Any, present: Any = None, **argume
     return dy - exponential(xp, y, present) * one_or_nan * xp.sum(dy)
 
 
-def _unshifted_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    return xp.log(xp.sum(exponential(xp, x, present)))
-
-
-def _padded_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    m, total = _padded(xp, x, present)
-    return m + xp.log(total)
-
-
-LOGSUMEXP = (
-    Fault("no_shift", _unshifted_total, unstable=True),
-    Fault("zero_padding", _padded_total),
-)
 SOFTMAX = (
-    Fault("no_shift", _unshifted, unstable=True),
-    Fault("mean_shift", _by_mean, unstable=True),
     Fault("clipped_exponent", _clipped_softmax, _clipped_gradient),
-    Fault("zero_padding", _padded_softmax),
     Fault("masked_rows_zero", _zero_rows),
-    Fault("diagonal_jacobian", backward=_diagonal),
     Fault("narrow_exponentials", _narrow, _narrow_gradient, unstable=True),
 )
 LOG_SOFTMAX = (
     Fault("log_of_softmax", _log_of_softmax, unstable=True),
-    Fault("no_shift", _unshifted_log, unstable=True),
     Fault("clipped_exponent", _clipped_log),
-    Fault("zero_padding", _padded_log),
     Fault("low_precision_statistics", _narrow_sum, _narrow_sum_gradient, unstable=True),
 )

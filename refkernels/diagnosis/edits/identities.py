@@ -20,6 +20,7 @@ from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, t
 from refkernels.diagnosis.edits.notation import formula_of
 from refkernels.ops.edits import Rule
 
+KIND = "unstable_identity"
 _MOST = 64  # ways to write a program
 _FUNCTIONS: dict[str, dict[str, Callable[..., Any]]] = {
     "log1p": {"log(1 + {})": lambda xp, u: xp.log(1 + u)},
@@ -70,6 +71,10 @@ def identities(program: Program) -> Iterator[Identity]:
             yield Identity("expm1", 0, text, node, difference)
     for node in program.of("mean", "sum", "welford"):
         yield from _one_pass(node)
+    for node in program.of("pivot"):
+        yield from _other_shifts(node)
+    for node in program.of("subtract"):
+        yield from _log_of_quotient(node)
     for node in program.of("either"):
         yield Identity("either", 0, "", node, only(node.operands[1], node.shape))
     for node in program.of("divide"):
@@ -116,6 +121,26 @@ def _one_pass(node: Node) -> Iterator[Identity]:
     yield Identity("variance", 0, "mean(x²) - mean(x)²", node, by(x, of_squares)(moments))
 
 
+def _other_shifts(node: Node) -> Iterator[Identity]:
+    """exp(x - max x) -> exp(x), exp(x - mean x): results do not depend on the shift."""
+    x, axis = node.operands[0], node.option
+    without = by()(lambda xp: xp.broadcast(xp.number(0), node.shape))
+    yield Identity("shift", 0, f"exp({formula_of(x)})", node, without)
+    by_mean = by(x)(lambda xp, x: xp.stop(xp.mean(x, axis)))
+    yield Identity("shift", 1, f"exp({formula_of(x)} - mean({formula_of(x)}))", node, by_mean)
+
+
+def _log_of_quotient(node: Node) -> Iterator[Identity]:
+    """d - log(sum(exp(d))) -> log(exp(d) / sum(exp(d)))."""
+    d, logarithm = (through(operand) for operand in node.operands)
+    total = through(logarithm.operands[0]) if _is(logarithm, "log") else node
+    if total.op == "sum" and _is(total.operands[0], "exp"):
+        (e,) = total.operands
+        if through(through(e).operands[0]) is d:
+            quotient = by(e, total)(lambda xp, e, total: xp.log(e / total))
+            yield Identity("logarithm", 0, f"log(exp({formula_of(d)}) / sum)", node, quotient)
+
+
 def _moved_alike(moved: Node, node: Node, other: Node) -> Node:
     """Another node, moved as `moved` moves a node."""
     if moved is node:
@@ -144,4 +169,9 @@ def _edits(taken: Mapping[str, int], graph: Graph) -> Edits:
     }
 
 
-one_pass: Rule = functools.partial(_edits, {"variance": 0})  # every variance as mean(x²) - mean(x)²
+def taking(kind: str, number: int) -> Rule:
+    """The rule that takes every identity of a kind and number."""
+    return functools.partial(_edits, {kind: number})
+
+
+one_pass = taking("variance", 0)  # every variance as mean(x²) - mean(x)²

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import partial
@@ -54,6 +55,43 @@ def other_reductions(program: Program) -> Iterator[Any]:
             highest = by(*total.operands)(lambda xp, a, axis=total.option: xp.max(a, axis))
             changes = {total: highest, node: only(above, node.shape)}
             yield node, changes, {"taken": "max", "reduction": "mean"}
+
+
+@rule("reduction_missing", "reduction")  # a sum(b) -> a b
+def missing_reductions(program: Program) -> Iterator[Any]:
+    for node in program.of("sum", "mean"):
+        yield node, {node: by(*node.operands)(lambda xp, a: a)}, {"part": node.operands[0]}
+
+
+@rule("exclusive_cumsum", "reduction")  # the terms before each, without its own
+def exclusive_sums(program: Program) -> Iterator[Any]:
+    for node in program.of("cumsum"):
+        yield node, {node: by(node, *node.operands)(lambda xp, v, a: v - a)}, {"part": node}
+
+
+@rule("reversed_cumsum", "reduction")  # from the end
+def reversed_sums(program: Program) -> Iterator[Any]:
+    for node in program.of("cumsum"):
+        from_the_end = by(node, *node.operands)(
+            lambda xp, v, a, axis=node.option: xp.sum(a, axis) - v + a
+        )
+        yield node, {node: from_the_end}, {"part": node}
+
+
+_NORMS = {
+    "1": lambda xp, a, axis: xp.sum(abs(a), axis),
+    "max": lambda xp, a, axis: xp.max(abs(a), axis),
+    "rms": lambda xp, a, axis: xp.sqrt(xp.mean(xp.square(a), axis)),
+    "squared": lambda xp, a, axis: xp.sum(xp.square(a), axis),
+}
+
+
+@rule("other_norm", "reduction")
+def other_norms(program: Program) -> Iterator[Any]:
+    for node in program.of("norm"):
+        for name, norm in _NORMS.items():
+            taken = by(*node.operands)(lambda xp, a, axis=node.option, norm=norm: norm(xp, a, axis))
+            yield node, {node: taken}, {"norm": name}
 
 
 @rule("mean_of_block_means", "reduction")  # of blocks of which the last is shorter
@@ -152,6 +190,22 @@ def other_divisors(program: Program) -> Iterator[Any]:
             }
             details = {"n": n, "divisor": divisor, "by": others[divisor], "every": len(nodes)}
             yield nodes[0], scaled, details
+
+
+@rule("divisor_differs", "reduction")  # sum / (n - 1) -> sum / n
+def other_numbers_of_terms(program: Program) -> Iterator[Any]:
+    lengths = {length_of(node) for node in program.of("sum", "mean")}
+    divisors, waiting = dict[Node, None](), [node.operands[1] for node in program.of("divide")]
+    while waiting:
+        node = through(waiting.pop())
+        if node.op == "number":
+            divisors[node] = None
+        waiting += node.operands if node.op == "multiply" else ()
+    for node, n in itertools.product(divisors, sorted(lengths)):
+        for divisor, name in ((n - 1, "n - 1"), (n, "n"), (n + 1, "n + 1")):
+            if abs(node.option - n) <= 1 and divisor != node.option:
+                changes = {node: by()(lambda xp, divisor=divisor: xp.number(divisor))}
+                yield node, changes, {"n": n, "divisor": divisor, "by": name, "every": 1}
 
 
 def _each_and_every(nodes: Iterable[Node]) -> Iterator[list[Node]]:

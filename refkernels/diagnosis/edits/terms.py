@@ -221,6 +221,12 @@ def rectified(program: Program) -> Iterator[Any]:
         yield node, {node: by(node)(lambda xp, v: xp.maximum(v, xp.number(0)))}
 
 
+@rule("root_of_result", "function")  # y -> sqrt(y)
+def rooted(program: Program) -> Iterator[Any]:
+    for node in dict.fromkeys(filter(None, program.graph.outputs)):
+        yield node, {node: by(node)(lambda xp, v: xp.sqrt(v))}
+
+
 @rule("constant_outside_root", "constant")  # sqrt(u + c) -> sqrt(u) + c
 def outside_the_root(program: Program) -> Iterator[Any]:
     for node in program.functions("sqrt", "rsqrt"):

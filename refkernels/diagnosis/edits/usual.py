@@ -17,12 +17,13 @@ import numpy as np
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Graph, Node
 from refkernels.contexts.record import record
-from refkernels.diagnosis.edits import names
+from refkernels.diagnosis.edits import identities, names
 from refkernels.diagnosis.edits.catalogue import Edit, Program
 from refkernels.diagnosis.edits.notation import formula_of
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.op import Direction, Op
 from refkernels.ops import edits as editing
+from refkernels.ops.edits import Rule
 from refkernels.ops.formula import Fault, Formula
 from refkernels.ops.formulas import Formulas
 from refkernels.ops.readings import Reading
@@ -86,29 +87,39 @@ def _usual(
     ways = {False: definition.way(direction)}
     if direction == "backward" and definition.derive is not None:
         ways[True] = definition.forward
+    declared = {fault.cause for fault in definition.faults if getattr(fault, direction)}
     for derived, way in ways.items():
         where["pass"] = "forward" if derived else direction
         if not any(names.usual(where)):
             continue
         formula = next(iter(way.forms.values()))
         derive = definition.derive if derived else None
+        program = _program(formula, arguments, derive)
+        if program is None:
+            continue
+        rules: list[tuple[dict[str, Any], Rule, Mapping[str, Any]]] = []
         numbers: Counter[str] = Counter()
-        for edit, entry in _places(formula, arguments, where, derive):
+        for edit, entry in _named(program, where):
             cause = entry["cause"]
-            rule = functools.partial(_again, cause, numbers[cause], dict(where))
+            again = functools.partial(_again, cause, numbers[cause], dict(where))
             numbers[cause] += 1
+            rules.append((entry, again, edit.details))
+        for entry, rule in _unstable(program, where):
+            if entry["cause"] not in declared:
+                rules.append((entry, rule, {}))
+        for entry, rule, known in rules:
             changed = editing.edited(formula, rule)
             changed = changed if derive is None else derive(changed)
             forward, backward = (changed, None) if direction == "forward" else (None, changed)
-            details = {name: edit.details[name] for name in entry.get("details", ())}
+            details = {name: known[name] for name in entry.get("details", ())}
             outputs = tuple(entry.get("outputs", ()))
-            yield Fault(cause, forward, backward, details=details, outputs=outputs)
+            unstable = entry["kind"] == identities.KIND
+            yield Fault(entry["cause"], forward, backward, unstable, details, outputs)
 
 
-def _places(
-    formula: Formula, arguments: Mapping[str, Any], where: Mapping[str, str], derive: Any
-) -> list[tuple[Edit, dict[str, Any]]]:
-    """The usual edits of the program, with their entries."""
+def _program(formula: Formula, arguments: Mapping[str, Any], derive: Any) -> Program | None:
+    """The program of a formula, or of the forward formula inside a backward pass; None where no
+    graph holds it, or its arrays are others."""
     programs: list[Program] = []
 
     def read(xp: Any, /, **given: Any) -> Any:
@@ -118,9 +129,20 @@ def _places(
     try:
         with np.errstate(all="ignore"):
             (read if derive is None else derive(read))(_XP, **arguments)
-    except (ValueError, TypeError, IndexError):  # no graph holds it, or its arrays are others
-        return []
-    return list(_named(programs[0], where))
+    except (ValueError, TypeError, IndexError):
+        return None
+    return programs[0]
+
+
+def _unstable(program: Program, where: Mapping[str, str]) -> Iterator[tuple[dict[str, Any], Rule]]:
+    """The ways to write the program that have a usual name, each once."""
+    named: set[str] = set()
+    for identity in identities.identities(program):
+        for entry in names.usual(where):
+            told = {"formula": identity.text, **where}
+            if names.fits(entry, identities.KIND, told) and entry["cause"] not in named:
+                named.add(entry["cause"])
+                yield entry, identities.taking(identity.kind, identity.number)
 
 
 def _named(program: Program, where: Mapping[str, str]) -> Iterator[tuple[Edit, dict[str, Any]]]:
