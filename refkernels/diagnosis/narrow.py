@@ -4,13 +4,13 @@ x = 300 in float16, of x = 1e20 in float32.
 A form of the op is read in float64, once for each primitive that somewhere exceeds the format, with
 that primitive's results infinite there. An intermediate is named where every element that this
 makes wrong has the same value in the kernel's answer, and no other is wrongly NaN, infinite or 0.
-If further elements are wrong, the claim is only consistent. The evidence is in the places of the
-wrong elements (`places`).
+Where further elements are wrong, the claim is only consistent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,13 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
+from refkernels.contexts.graph import Edits, Graph, Node
 from refkernels.diagnosis import overflow, places
+from refkernels.diagnosis.edits import identities
+from refkernels.diagnosis.edits.notation import formula_of
+from refkernels.diagnosis.formulas import of_function
 from refkernels.diagnosis.hypothesis import Claim, Prediction
-from refkernels.diagnosis.problem import Array, Doubles, Problem
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops import edits
 
@@ -29,17 +33,18 @@ _LARGEST = 1 << 18  # elements of an output
 
 def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
     """The first intermediate, over all forms and formats, that explains these wrong elements."""
-    if wide.size > _LARGEST or not wrong.any():
+    special = wrong & (~np.isfinite(wide) | (wide == 0))
+    if wide.size > _LARGEST or not special.any():
         return None
-    tried = 0
+    forms, tried = problem.once(_forms, lambda: list(_forms(problem))), 0
     for format in dict.fromkeys((problem.format, BINARY32, BINARY16)):
         if format.emax > problem.format.emax:
             continue
-        for form in problem.every_form.values():
-            for name, model in _models(problem, output, form, format):
+        for form in forms:
+            for name, own, model in _models(problem, output, form, format):
                 tried += 1
-                lost = _lost(problem, output, wide, wrong, model)
-                if lost is not None:
+                lost = _lost(problem, output, wide, wrong, own, model)
+                if lost is not None and not np.any(special & ~lost):
                     details = {
                         "intermediate": name, "format": overflow.named(problem, format),
                         "wrong": int(np.count_nonzero(wrong)),
@@ -56,32 +61,56 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
 
 def _models(
     problem: Problem, output: str, form: Any, format: Format
-) -> Iterator[tuple[str, Doubles | None]]:
-    """Each primitive that exceeds the format, and the output that its overflow gives."""
-    exceeding: dict[int, str] = {}
-    _answer(problem, output, form, format, 0, exceeding)
-    for number, name in sorted(exceeding.items()):
-        yield name, _answer(problem, output, form, format, number, {})
+) -> Iterator[tuple[str, Doubles | None, Doubles | None]]:
+    """Each primitive that exceeds the format, the form's output, and what its overflow gives."""
+    exceeding: dict[int, Node] = {}
+
+    def answer(chosen: int) -> Doubles | None:
+        formula = edits.overflowing(form, format, chosen, exceeding)
+        return _computed(problem, formula).get(output)
+
+    own = answer(0)
+    for number, node in sorted(exceeding.items(), key=itemgetter(0)):
+        yield formula_of(node), own, answer(number)
 
 
-def _answer(
-    problem: Problem, output: str, form: Any, format: Format, chosen: int, exceeding: dict[int, str]
-) -> Doubles | None:
-    formula = edits.overflowing(form, format, chosen, exceeding)
-    return problem.computed(formula, format=BINARY64).get(output)
+def _computed(problem: Problem, formula: Any) -> Arrays:
+    asked = problem.direction, formula, problem.inputs, problem.params
+    return problem.definition.computed(*asked, BINARY64)
+
+
+def _forms(problem: Problem) -> Iterator[Any]:
+    """The op's forms, those in which kernels write a function, and these with identities."""
+    forms = [*problem.definition.way(problem.direction).forms.values()]
+    for form in [*forms, *of_function(problem)]:
+        rules: list[Any] = []
+
+        def find(graph: Graph, rules: list[Any] = rules) -> Edits:
+            rules += [rule for _, rule in identities.written(graph)]
+            return {}
+
+        yield form
+        if problem.op.elementwise:
+            _computed(problem, edits.edited(form, find))
+        yield from (edits.edited(form, rule) for rule in rules)
 
 
 def _lost(
-    problem: Problem, output: str, wide: Doubles, wrong: Array, model: Doubles | None
+    problem: Problem,
+    output: str,
+    wide: Doubles,
+    wrong: Array,
+    own: Doubles | None,
+    model: Doubles | None,
 ) -> Array | None:
-    """The elements that the model gets wrong; None where the kernel has other values there, or
-    special values elsewhere."""
-    if model is None or model.shape != wide.shape:
+    """The elements that the model gets wrong, and the form does not; None where the kernel has
+    other values there."""
+    if model is None or own is None or model.shape != wide.shape:
         return None
     rounded = formats.cast(model, problem.format_of(output))
-    lost = wrong_elements(problem, output, rounded)
-    special = wrong & (~np.isfinite(wide) | (wide == 0))
-    if not lost.any() or np.any(lost & ~wrong) or np.any(special & ~lost):
+    changed = (model != own) & ~(np.isnan(model) & np.isnan(own))
+    lost = wrong_elements(problem, output, rounded) & changed
+    if not lost.any() or np.any(lost & ~wrong):
         return None
     expected = to_float64(rounded)[lost]
     got, bound = wide[lost], problem.truth.bound[output][lost]

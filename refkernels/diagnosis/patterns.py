@@ -15,7 +15,6 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import (
-    models,
     narrow,
     overflow,
     places,
@@ -71,12 +70,8 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
 
 def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """The intermediate that accounts for every wrong element, None where none does."""
-    known, wide = models.of(problem.op), to_float64(got)
-    if problem.op.function:
-        return overflow.of_function(problem, known.intermediates, output, wide, wrong)
-    if known.specials is not None:
-        return known.specials(problem, output, wide, wrong)
-    if problem.formulas is not None and not problem.op.total:
+    wide = to_float64(got)
+    if problem.op.function or (problem.formulas is not None and not problem.op.total):
         return narrow.of_formula(problem, output, wide, wrong)
     return overflow.of_product(problem, output, wide, wrong)
 

@@ -22,11 +22,12 @@ Rule = Callable[[Graph], Edits]
 Changed = Callable[[int, Node, Any], Any]
 """What takes the place of a primitive's result, an array: f(its number, the node, the array)."""
 
-_SHOWN = {
-    "add": "x + y", "subtract": "x - y", "multiply": "x y", "divide": "x / y", "power": "x^n",
-    "sum": "sum x", "mean": "sum x", "cumsum": "sum x", "matmul": "sum x y",
-    "norm": "sum x²", "prod": "prod x", "square": "x²",
-}  # fmt: skip
+_ROUNDING = frozenset(
+    (
+        *("function", "add", "subtract", "multiply", "divide", "power", "sum", "mean", "cumsum"),
+        *("matmul", "norm", "prod", "square"),
+    )
+)
 
 
 def edited(formula: Formula, rule: Rule) -> Formula:
@@ -45,7 +46,7 @@ def edited(formula: Formula, rule: Rule) -> Formula:
     return read
 
 
-def overflowing(formula: Formula, format: Format, chosen: int, beyond: dict[int, str]) -> Formula:
+def overflowing(formula: Formula, format: Format, chosen: int, beyond: dict[int, Node]) -> Formula:
     """The formula with results of its `chosen` primitive beyond the format's range infinite.
     `beyond` receives the primitives, by number, that exceed the range somewhere."""
 
@@ -53,7 +54,7 @@ def overflowing(formula: Formula, format: Format, chosen: int, beyond: dict[int,
         size, end = np.abs(array), 2.0 * 2.0**format.emax
         large = np.isfinite(size) & (size >= end)
         if large.any():
-            beyond.setdefault(number, _shown(node))
+            beyond.setdefault(number, node)
         return np.where(large, np.copysign(np.inf, array), array) if number == chosen else None
 
     return edited(formula, functools.partial(_each_rounded, changed))
@@ -69,12 +70,5 @@ def _each_rounded(changed: Changed, graph: Graph) -> Mapping[Node, Replacement]:
 
         return Replacement((node,), watched)
 
-    rounded = (node for node in graph.nodes if node.op == "function" or node.op in _SHOWN)
+    rounded = (node for node in graph.nodes if node.op in _ROUNDING)
     return {node: replacement(number, node) for number, node in enumerate(rounded, 1)}
-
-
-def _shown(node: Node) -> str:
-    if node.op == "function":
-        return f"{node.option}(x)"
-    is_square = node.op == "multiply" and node.operands[0] is node.operands[1]
-    return _SHOWN["square" if is_square else node.op]

@@ -51,17 +51,6 @@ def test_decay_apart_from_the_step_is_proven_by_all_outputs_together(op: str) ->
     assert ignored - {None} == {"consistent"}
 
 
-def test_what_one_output_shows_and_another_refutes_is_not_proven() -> None:
-    explanation = _explained("adagrad", lambda param: param - param * DECAY * LR * np.float32(1.75))
-    causes = {
-        candidate.cause: candidate.confidence
-        for candidate in explanation.candidates
-        if not candidate.ruled_out
-    }
-    assert causes["decay_ignored"] == causes["decay_decoupled"] == "consistent"
-    assert explanation.confidence == "consistent"
-
-
 def test_bits_of_two_moments_prove_nothing_that_the_param_refutes() -> None:
     """Adam's moments lack a decay that the step has in a way that no hypothesis has."""
     rng = np.random.default_rng(4)

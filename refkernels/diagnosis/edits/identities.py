@@ -75,6 +75,8 @@ def identities(program: Program) -> Iterator[Identity]:
         yield from _other_shifts(node)
     for node in program.of("subtract"):
         yield from _log_of_quotient(node)
+    for node in program.of("maximum"):
+        yield from _without_guard(program, node)
     for node in program.of("either"):
         yield Identity("either", 0, "", node, only(node.operands[1], node.shape))
     for node in program.of("divide"):
@@ -128,6 +130,17 @@ def _other_shifts(node: Node) -> Iterator[Identity]:
     yield Identity("shift", 0, f"exp({formula_of(x)})", node, without)
     by_mean = by(x)(lambda xp, x: xp.stop(xp.mean(x, axis)))
     yield Identity("shift", 1, f"exp({formula_of(x)} - mean({formula_of(x)}))", node, by_mean)
+
+
+def _without_guard(program: Program, node: Node) -> Iterator[Identity]:
+    """where(u > c, f(max(u, c)), g) -> f(u)."""
+    u, c = node.operands
+    for choice in program.of("where"):
+        condition = choice.operands[0]
+        guarded = condition.op == "is" and condition.operands[0].operands == (c, u)
+        if guarded and is_number(c):
+            yield Identity("guard", 0, "", node, only(u, node.shape))
+            yield Identity("guard", 0, "", choice, only(choice.operands[2], choice.shape))
 
 
 def _log_of_quotient(node: Node) -> Iterator[Identity]:

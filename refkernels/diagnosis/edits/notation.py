@@ -29,13 +29,14 @@ def formula_of(node: Node, depth: int = _DEPTH) -> str:
         return {"pi": "π", "known": "c", "array": "constants"}[node.op]
     if not depth:
         return "…"
-    if node.op in _BINARY:
-        return _BINARY[node.op].format(*(_within(node, part, depth) for part in parts))
     if node.op == "negative":
         return f"-{_within(node, parts[0], depth)}"
-    if node.op in ("square", "power"):
-        raised = "²" if node.op == "square" else f"^{node.option}"
+    squared = node.op == "square" or (node.op == "multiply" and parts[0] is parts[1])
+    if squared or node.op == "power":
+        raised = "²" if squared else f"^{node.option}"
         return f"{_factor(parts[0], depth)}{raised}"
+    if node.op in _BINARY:
+        return _BINARY[node.op].format(*(_within(node, part, depth) for part in parts))
     if node.op == "absolute":
         return f"|{formula_of(parts[0], depth - 1)}|"
     if node.op == "where":

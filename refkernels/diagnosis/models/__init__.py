@@ -11,7 +11,7 @@ import functools
 import importlib
 from typing import Any
 
-from refkernels.diagnosis.models import intermediates, slopes
+from refkernels.diagnosis.models import slopes
 from refkernels.diagnosis.models.known import Known
 from refkernels.op import Op
 
@@ -36,7 +36,6 @@ _SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this
         "questions": "softmax_axes.of_gradients",
         "algorithms": "log_sums.off_by_rows",
     },
-    ("swiglu",): {"specials": "gated.specials"},
 }
 
 
@@ -58,7 +57,7 @@ def _of(name: str) -> Known:
         else _function(names)
         for field, names in given.items()
     }
-    return Known(**found, intermediates=intermediates.OF.get(name, {}))
+    return Known(**found)
 
 
 def _function(name: str) -> Any:
