@@ -81,8 +81,8 @@ def _computed(problem: Problem, formula: Any) -> Arrays:
 
 def _forms(problem: Problem) -> Iterator[Any]:
     """The op's forms, those in which kernels write a function, and these with identities."""
-    forms = [*problem.definition.way(problem.direction).forms.values()]
-    for form in [*forms, *of_function(problem)]:
+    forms: Any = problem.definition.way(problem.direction).forms.values()
+    for form in (*forms, *of_function(problem)):
         rules: list[Any] = []
 
         def find(graph: Graph, rules: list[Any] = rules) -> Edits:

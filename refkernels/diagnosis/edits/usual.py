@@ -104,17 +104,16 @@ def _usual(
             again = functools.partial(_again, cause, numbers[cause], dict(where))
             numbers[cause] += 1
             rules.append((entry, again, edit.details))
-        for entry, rule in _unstable(program, where):
-            if entry["cause"] not in declared:
-                rules.append((entry, rule, {}))
+        unstable = _unstable(program, where)
+        rules += [(entry, again, {}) for entry, again in unstable if entry["cause"] not in declared]
         for entry, rule, known in rules:
             changed = editing.edited(formula, rule)
             changed = changed if derive is None else derive(changed)
             forward, backward = (changed, None) if direction == "forward" else (None, changed)
             details = {name: known[name] for name in entry.get("details", ())}
             outputs = tuple(entry.get("outputs", ()))
-            unstable = entry["kind"] == identities.KIND
-            yield Fault(entry["cause"], forward, backward, unstable, details, outputs)
+            loses = entry["kind"] == identities.KIND
+            yield Fault(entry["cause"], forward, backward, loses, details, outputs)
 
 
 def _program(formula: Formula, arguments: Mapping[str, Any], derive: Any) -> Program | None:
