@@ -9,10 +9,9 @@ formats and scales are drawn (`drawn`).
 
 A kernel is blamed where a cause is matched or proven. An order of summation is no blame; it is
 false for sums in a random order, unless some order also has nine tenths of the bits of fresh
-answers. An overflow is true where the kernel's own arithmetic left the range of its format, as an
-infinity, a zero or a subnormal number; and statistics in 16 bits where its form saves them in its
-format, and has other bits if they are not rounded. The evidence of a kernel is the largest of all
-causes that blame it falsely; of N kernels, at most 2^-b N may have b bits.
+answers. An overflow is true where the kernel's own arithmetic left the range of its format; and
+statistics in 16 bits where its form saves them so, and has other bits without. The evidence of a
+kernel is the largest of all causes that blame it falsely; of N, at most 2^-b N may have b bits.
 
 FILE has a line for each kernel; a run with the same FILE leaves out those that it has. The results
 are kept: calibration.json, of which `tools/write_readme.py` makes a table.

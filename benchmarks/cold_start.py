@@ -1,11 +1,9 @@
 """How long the first answers take in a new process: with an empty kernel cache, and a full one.
 
-    python benchmarks/cold_start.py [--rounds 3] [--kernels] [NAME ...]
+    python benchmarks/cold_start.py [--rounds 3] [NAME ...]
 
 Every run is a process of its own: the first with an empty cache folder (cold), the second with the
-cache of the first (warm). Processor time is counted, imports included, because the machine may be
-busy; the median of the rounds is printed. `--kernels` names what is compiled, with the seconds of
-each.
+cache of the first (warm). The median of the rounds' processor times is printed.
 """
 
 import argparse
@@ -41,28 +39,6 @@ import refkernels
 refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
 """,
 }
-
-LISTENER = """
-import time
-from numba.core import event
-stack, compiled = [], []
-class Listener(event.Listener):
-    def on_start(self, event):
-        stack.append([time.process_time(), 0.0])
-    def on_end(self, event):
-        began, inside = stack.pop()
-        took = time.process_time() - began
-        if stack:
-            stack[-1][1] += took
-        dispatcher, types = event.data["dispatcher"].py_func, event.data["args"]
-        compiled.append((took - inside, f"{dispatcher.__module__}.{dispatcher.__name__}", types))
-event.register("numba:compile", Listener())
-"""
-
-LISTING = """
-for seconds, name, types in sorted(compiled, key=lambda one: -one[0]):
-    print(f"{seconds:6.2f} s  {name}{types}")
-"""
 
 COUNT = """
 from refkernels.arithmetic import waiting
@@ -105,17 +81,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FIRST_ANSWERS))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--kernels", action="store_true", help="name what is compiled, once")
     options = parser.parse_args()
     if unknown := set(options.names) - set(FIRST_ANSWERS):
         parser.error(f"there is no {unknown.pop()!r}: {', '.join(FIRST_ANSWERS)}")
     bytecode.keep()
     for name in options.names or FIRST_ANSWERS:
-        if options.kernels:
-            with tempfile.TemporaryDirectory() as folder:
-                program = LISTENER + ARRAYS + FIRST_ANSWERS[name] + LISTING
-                print(f"{name}\n{run(program, Path(folder))[2]}")
-            continue
         times = measured(name, options.rounds)
         seconds = "; ".join(
             f"{state} {times[state][0]:.2f} s of processor time, {times[state][1]:.2f} s"

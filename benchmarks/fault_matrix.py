@@ -4,10 +4,9 @@
 
 A fault is an edit of the op's recorded program, made by rules of its own or by the package's, and
 planted at the first of its places (in a drawn order) where it shows: outside the bound. The kernel
-computes in float32, its sums in a random order; a gradient is the edited program's, or an edit of
-the gradient's own program. Inputs have the shapes and params of one of the op's cases, about 10^3
-elements, and new numbers. An answer that names another cause is asked for again on two more cases:
-a cause that explains all three is another description of the same program, and any other is wrong.
+computes in float32, its sums in a random order. Inputs have the shapes and params of one of the
+op's cases, about 10^3 elements. An answer that names another cause is asked for again on two more
+cases: a cause that explains all three is another description, and any other is wrong.
 `--large`: the cells that are not named are asked again at about 10^5.
 
 FILE has a line for each cell; a run with the same FILE leaves out those that it has. Writes

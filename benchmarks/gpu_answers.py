@@ -3,9 +3,8 @@
     python benchmarks/gpu_answers.py CORPUS.npz [--only REGEX]
 
 CORPUS.npz holds NAME/in/x, NAME/out/y and `meta`: JSON, by name, of op, direction, params, dtypes
-("in.x": "bfloat16", where an array holds bits), `truth` (how the kernel computes) and `expect`:
-pass (nothing to blame), flag (unusual, or a cause), cause (proven or matched), or open. A row says
-whether the answer is that; the verdict, the cause, the confidence, the bits and the model.
+("in.x": "bfloat16", where an array holds bits), `truth` and `expect`: pass (nothing to blame), flag
+(unusual, or a cause), cause (proven or matched), or open.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ import tables
 import whole_ops
 from stopwatch import Row
 
+from refkernels import registry
 from refkernels.records.files import write_whole
 
 RESULTS = Path(__file__).parent / "results"
@@ -71,6 +72,9 @@ def plan(torch: peers.Torch, quick: bool) -> list[Section]:
     orders = {64: 1.0, 96: 1.0} if quick else {256: 3.0, 512: 5.0, 1024: 15.0, 2048: 15.0}
     for n, seconds in orders.items():
         add(f"matmul {n}", sections.matmul, n, seconds=seconds)
+    fast = ["sin", *(name for name, op in registry.ops().items() if op.fast and name != "sin")]
+    asked = (fast[:2], 1 << 6) if quick else (fast, 1 << 15)
+    steps.append(("binades", lambda: sweeping.binades(*asked)))
     patterns = range(0x3F800000, 0x3FC00000) if quick else range(1 << 32)
     for op in ("sin",) if quick else sweeping.BARS:
         steps.append((f"sweep {op}", lambda op=op: sweeping.sweep(op, torch, patterns)))

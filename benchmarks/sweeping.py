@@ -1,5 +1,5 @@
-"""The cost of a sweep of all float32 inputs of one function of torch, beside torch alone, and
-beside NumPy's pass over as many float32 numbers, which is bound by memory."""
+"""The cost of a sweep of all float32 inputs of one function of torch, beside torch alone and a pass
+of NumPy's over as many numbers; and of judging in it, by the binade of the input."""
 
 import json
 import subprocess
@@ -13,6 +13,12 @@ import numpy as np
 import peers
 from stopwatch import Row
 
+from refkernels import registry
+from refkernels.arithmetic.formats import BINARY32
+from refkernels.runs.sweeps.chunk import judge_call
+from refkernels.runs.sweeps.patterns import Span
+from refkernels.runs.sweeps.tally import SweepTally
+
 CHUNK = 1 << 24
 CALL = 1 << 20
 """Inputs of one call, in the sweep and of torch alone: torch is fastest with 2^18 to 2^22."""
@@ -22,35 +28,57 @@ BARS = {"sin": (3.0, ALONE), "erf": (4.0, PASS)}
 
 
 def sweep(op: str, torch: peers.Torch, patterns: range) -> Iterator[Row]:
-    """The whole command, from its start to its page, once; torch alone before it and after it.
-
-    Torch's time is that within its function, on inputs in memory, with as many threads as the sweep
-    has workers: half of the calls before, the others after.
-    """
+    """The whole command, from its start to its page, once; torch alone, within its function, on as
+    many threads, half of the calls before it and half after."""
     bar, against = BARS[op]
     size, n = f"{len(patterns):,}".replace(",", " "), len(patterns)
     theirs = Row("sweep", op, size, ALONE, n, base=ALONE)
-    inside = Row("sweep", op, size, "torch within the sweep", n, base=ALONE)
     memory = Row("sweep", op, size, PASS, n, base=ALONE)
     ours = Row("sweep", op, size, "refkernels", n, base=against, bar=bar)
     try:
         alone, passing = _alone(op, torch, patterns[:: 2 * CALL]), _pass(n)
         if len(patterns) > 8 * CALL:  # compiles the kernels first
             _whole(op, patterns[:CALL], torch.threads)
-        wall, within = _whole(op, patterns, torch.threads)
+        wall = _whole(op, patterns, torch.threads)
         alone += _alone(op, torch, patterns[CALL :: 2 * CALL])
         passing = (passing + _pass(n)) / 2
     except RuntimeError as error:
-        for row in (theirs, inside, memory, ours):
+        for row in (theirs, memory, ours):
             row.missing = str(error)
     else:
         base = {ALONE: alone, PASS: passing}
-        times = {ALONE: alone, inside.who: within, PASS: passing, ours.who: wall}
-        for row in (theirs, inside, memory, ours):
+        times = {ALONE: alone, PASS: passing, ours.who: wall}
+        for row in (theirs, memory, ours):
             row.seconds, row.ratios = [times[row.who]], [times[row.who] / base[str(row.base)]]
         ours.note = "with starting up and the page"
         theirs.ratios = []
-    yield from (ours, theirs, inside, memory)
+    yield from (ours, theirs, memory)
+
+
+def binades(names: Sequence[str], each: int) -> Iterator[Row]:
+    """What right answers cost to judge at two places of each of the 512 binades, in processor time,
+    the least of three: all, at most 4 times those of sin, and the slowest, at most 100 ns each."""
+    base: list[float] = []
+    for name in names:
+        op = registry.get(name)
+        cost = np.full((512, 2), np.inf)
+        for place in 3 * [*np.ndindex(*cost.shape)]:
+            first = (place[0] << 23) + (place[1] << 22)
+            x, hi = np.arange(first, first + each, dtype=np.uint32).view(np.float32), np.empty(each)
+            with np.errstate(all="ignore"):
+                op.fast.kernel(x, hi)
+                asked = op, Span(first, first + each), hi.astype(np.float32), SweepTally(BINARY32)
+            began = time.process_time()
+            judge_call(*asked)
+            cost[place] = min(cost[place], time.process_time() - began)
+        seconds, slowest = [float(cost.sum())], float(cost.sum(1).max())
+        base = base or seconds
+        mean = Row("binades", name, "all", "refkernels", cost.size * each, seconds, "sin", bar=4.0)
+        mean.ratios = [seconds[0] / base[0]]
+        yield mean
+        at = f"at {np.uint32(int(cost.sum(1).argmax()) << 23).view(np.float32):.3g}"
+        bar = {"bar": 2 * each * 1e-7, "unit": "s"}
+        yield Row("binades", name, at, "refkernels, slowest", 2 * each, [slowest], None, [], **bar)
 
 
 def _pass(n: int) -> float:
@@ -78,8 +106,8 @@ def _alone(op: str, torch: peers.Torch, starts: Sequence[int]) -> float:
     return seconds
 
 
-def _whole(op: str, patterns: range, workers: int) -> tuple[float, float]:
-    """(seconds of the command, seconds within torch for each worker)."""
+def _whole(op: str, patterns: range, workers: int) -> float:
+    """Seconds of the command."""
     with tempfile.TemporaryDirectory() as folder:
         selection = f"{patterns.start:#x}:{patterns.stop - 1:#x}"
         command = [sys.executable, "-m", "refkernels", "sweep", op, "--framework", "torch"]
@@ -94,4 +122,4 @@ def _whole(op: str, patterns: range, workers: int) -> tuple[float, float]:
     record = next(swept for swept in map(json.loads, lines) if "seconds" in swept)
     if record["counts"]["inputs"] != len(patterns):
         raise RuntimeError(f"only {record['counts']['inputs']} inputs were swept")
-    return wall, record["seconds"]["framework"] / workers
+    return wall

@@ -14,6 +14,7 @@ TITLES = {
     "elementwise": "Elementwise functions",
     "statistics": "Statistics",
     "sweep": "Sweeps of all float32 inputs",
+    "binades": "Judging in sweeps, by the binade of the input",
     "startup": "Starting up",
 }
 

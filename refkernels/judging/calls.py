@@ -6,9 +6,8 @@
     input changed · the first content once more
 
 Then these contents and as many new ones, hundreds of times, in an order and a number that are drawn
-too: no kernel knows after how many calls it is no longer watched. Every answer is judged; one with
-the bits of a right answer to the same content is right. If equal contents get other bits, and all
-are right, the kernel is not deterministic, which is reported but is not a fault.
+too: no kernel knows after how many calls it is no longer watched. Every answer is judged. If equal
+contents get other bits, all right, the kernel is not deterministic, which is no fault.
 """
 
 from __future__ import annotations
@@ -80,8 +79,9 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     calls = [
         call_of(c, 1 << 20 | i, slot) for i, (c, slot) in enumerate(zip(order, slots, strict=True))
     ]
+    asked = f"{len(order)}: {first.name.partition(': ')[2]}"
     numbered = tuple(
-        replace(c, family="calls", name=f"call {i} of {len(order)}", _standards=c._standards)
+        replace(c, family="calls", name=f"call {i} of {asked}", _standards=c._standards)
         for i, c in enumerate(order, 1)
     )
     return Protocol(numbered, calls)
@@ -90,8 +90,8 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
 def _one_changed(
     challenge: Challenge, which: int, rng: np.random.Generator, below_one: Container[str] = ()
 ) -> Challenge:
-    """The challenge with one element changed in one floating input, the first or the last. It lies
-    in the middle half, where a sample of both ends does not see it."""
+    """The challenge with an element of the first or the last floating input changed, in its middle
+    half, where a sample of both ends does not see it."""
     name, array = list(challenge.floats.items())[which]
     changed = np.array(array, order="C")
     if changed.size:
