@@ -54,7 +54,7 @@ _CAUSES = {
     "bf16x3": "bf16_parts",
 }
 _TIES = {"TF32": "even", "TF32 with ties away": "away"}
-_LARGEST = 1 << 18  # elements of an output
+_LARGEST = 1 << 18  # elements of a formula's inputs
 _MOST = 1 << 28  # products of all elements
 
 
@@ -65,7 +65,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
         if truth.exact or not np.isfinite(got).any() or formats.of(got).p > BINARY32.p:
             continue
         if product is None:
-            if not truth.ordinary and got.size <= _LARGEST:
+            if not truth.ordinary and problem.size <= _LARGEST:
                 yield from _of_formula(problem, got, truth)
             continue
         sampled = sums.sampled(product, got)

@@ -14,7 +14,7 @@ from refkernels import question
 from refkernels.arithmetic import formats, mode
 from refkernels.arithmetic.blas import on_one_thread
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources, two_causes
+from refkernels.diagnosis import comparison, excerpt, part, patterns, scoring, sources, two_causes
 from refkernels.diagnosis.edits import search as edits
 from refkernels.diagnosis.edits import views
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
@@ -102,6 +102,8 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     outputs = {name: _with_nan(problem, name, got) for name, got in outputs.items()}
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
     checked = {name: got for name, got in outputs.items() if fits[name].verdict not in _TOLD}
+    if problem.size > part.LARGEST and (smaller := _of_a_part(problem, checked, fits)) is not None:
+        return replace(smaller, evidence={**smaller.evidence, "seconds": _seconds(began)})
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     listed = tried
     candidates = ranked(problem, outputs, fits, unranked, tried)
@@ -125,23 +127,49 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
         }
         candidates = [*two_causes.found(problem, left, explain_kernel), *candidates]
         best = _best_candidate(problem, candidates, fits)
-    worst = min(fits.values(), key=badness)
     return Explanation(
         problem.op.name,
         problem.direction,
         problem.format.name,
-        worst.verdict,
-        tuple(dict.fromkeys(flag for fit in fits.values() for flag in fit.record["flags"])),
+        *_judged(fits),
         best.cause if best else None,
         best.confidence if best else None,
         evidence_of(
             {name: fit.record for name, fit in fits.items()},
             candidates,
             listed + problem.read["edits"] - read,
-            time.perf_counter() - began,
+            _seconds(began),
         ),
         tuple(candidates),
     )
+
+
+def _seconds(began: float) -> float:
+    return round(time.perf_counter() - began, 2)
+
+
+def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Explanation | None:
+    """What explains a part of a large question; None where nothing does, or where single elements
+    or blocks are wrong, whose places in the whole tell more."""
+    wrong = {name: got for name, got in outputs.items() if not fits[name].ordinary} or outputs
+    located = any(claim.cause in patterns.PLACES for claim in patterns.find(problem, wrong))
+    smaller = None if located or not wrong else part.of(problem, wrong)
+    explanation = None if smaller is None else explain_kernel(*smaller)
+    if smaller is None or explanation is None or explanation.cause is None:
+        return None
+    evidence = {
+        **explanation.evidence,
+        "outputs": {name: fit.record for name, fit in fits.items()},
+        "part": {"elements": smaller[0].size, "of": problem.size},
+    }
+    verdict, flags = _judged(fits)
+    return replace(explanation, verdict=verdict, flags=flags, evidence=evidence)
+
+
+def _judged(fits: dict[str, Fit]) -> tuple[str, tuple[str, ...]]:
+    """The worst verdict on the outputs, and all their flags."""
+    flags = dict.fromkeys(flag for fit in fits.values() for flag in fit.record["flags"])
+    return min(fits.values(), key=badness).verdict, tuple(flags)
 
 
 def _candidates(

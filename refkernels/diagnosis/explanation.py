@@ -136,7 +136,7 @@ def evidence_of(
     return {
         "outputs": outputs,
         "tried": tried,
-        "seconds": round(seconds, 2),
+        "seconds": seconds,
         "thresholds": {"proven": Evidence.PROVEN, "matched": Evidence.MATCHED},
         "candidates": [_candidate(candidate) for candidate in candidates],
     }

@@ -109,7 +109,8 @@ def _is_matrix(array: Array) -> bool:
 
 
 def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Iterator[Variant]:
-    schemes = list(_schemes(next(iter(arrays.values()))))
+    of_each = [list(_schemes(array)) for array in arrays.values()]
+    schemes = [s for s in of_each[0] if all(s in others for others in of_each)]
     answers = _answers(problem, output, got, *arrays)
     if answers is None:
         return

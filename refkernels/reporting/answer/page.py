@@ -243,10 +243,11 @@ def _evidence(kernel: ExplainedKernel, best: Record, words: Mapping[str, str], l
         truth_plain=show(truth["plain"]["ratio"]),
     )
     confidence = words[best["confidence"]]
-    text = words["evidence"].format(cause=best["cause"], confidence=confidence, why=why)
-    return text + (
-        "" if best["bits"] is None else words["space"] + _bits(kernel, best, words, lang)
-    )
+    parts = [words["evidence"].format(cause=best["cause"], confidence=confidence, why=why)]
+    parts += [] if best["bits"] is None else [_bits(kernel, best, words, lang)]
+    if part := kernel.record["evidence"].get("part"):
+        parts.append(words["of_part"].format(**{name: show(n) for name, n in part.items()}))
+    return words["space"].join(parts)
 
 
 def _kind(best: Record) -> str:

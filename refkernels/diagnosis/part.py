@@ -1,0 +1,160 @@
+"""A part of a large question: some elements of the outputs, and all that they depend on.
+
+Hundreds of hypotheses are read on the part. An axis of an output is cut where its elements depend
+on one element each along some axes of the inputs, which are cut alike, and on the others' axes all
+in the same way. A part is asked only if its right answer is the whole's there: what depends on an
+element's place, as a causal mask does, is not cut.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.wrong import wrong_elements
+from refkernels.ops.letters import Argument, Signature
+
+LARGEST = 1 << 16  # elements of all inputs: larger questions are cut
+_MOST, _FEWEST = (
+    1 << 15,
+    16,
+)  # elements of a part's inputs; of an output's, in the axes that are cut
+
+_ROUNDED = 2.0**-50  # relative, of a float64 that stands for an exact number
+Axis = tuple[str, int]  # an array and one of its axes
+Indices = npt.NDArray[np.intp]
+
+
+def of(problem: Problem, outputs: Arrays) -> tuple[Problem, Arrays] | None:
+    """The part, and the outputs there; None where the question cannot be cut."""
+    if any(isinstance(value, list | tuple) for value in problem.inputs.values()):
+        return None
+    links = {name: dict(_followed(problem, name, got)) for name, got in outputs.items()}
+    leading = {n: {k: a for k, a in by.items() if k < _rows(problem, n)} for n, by in links.items()}
+    for tried, fewest in ((links, _FEWEST), (leading, _FEWEST), (leading, _FEWEST // 4)):
+        cuts = _cuts(problem, outputs, tried, fewest)
+        with suppress(ValueError, TypeError):  # of shapes that do not fit
+            inputs = {name: _cut(array, name, cuts) for name, array in problem.inputs.items()}
+            part = replace(problem, inputs=inputs)
+            alike = {
+                n: _cut(y, n, cuts) for n, y in outputs.items() if _same(problem, part, n, cuts)
+            }
+            if 2 * part.size < problem.size and alike:
+                return part, alike
+    return None
+
+
+def _same(problem: Problem, part: Problem, output: str, cuts: Mapping[Axis, Indices]) -> bool:
+    """Whether the part's right answer is the whole's."""
+    reference, own = (asked.truth.reference[output] for asked in (problem, part))
+    exact, width = (_cut(array, output, cuts) for array in _measured(reference))
+    near, its_width = _measured(own)
+    if exact.shape != near.shape:
+        return False
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = np.abs(exact - near) > width + its_width + _ROUNDED * np.abs(exact)
+    return not bool(np.any(apart | (np.isnan(exact) != np.isnan(near))))
+
+
+def _measured(reference: Enclosure) -> tuple[Array, Array]:
+    return np.asarray(reference), np.ldexp(reference.radius, reference.scale)
+
+
+def _rows(problem: Problem, output: str) -> int:
+    """How many axes of an output are rows, before those that have a letter."""
+    return _leading(_signature(problem).gives[output], problem.truth.reference[output].shape)
+
+
+def _signature(problem: Problem) -> Signature:
+    asked = problem.direction, problem.inputs, problem.params
+    return problem.definition.question(*asked).signature
+
+
+def _leading(argument: Argument, shape: tuple[int, ...]) -> int:
+    return max(len(shape) - len(argument.own), 0) if argument.rows else 0
+
+
+def _followed(problem: Problem, output: str, got: Array) -> Iterator[tuple[int, set[Axis]]]:
+    """The axes of inputs along which an element is read at its own index along an output's axis."""
+    takes = _signature(problem).takes
+
+    def read(index: tuple[int, ...]) -> Mapping[str, tuple[Indices, ...]]:
+        asked = problem.direction, output, index, problem.inputs, problem.params
+        cone = problem.definition.cone(*asked)
+        arrays = {n: problem.inputs[n] for n in cone if problem.inputs[n].ndim}
+        return {n: np.unravel_index(cone[n], array.shape) for n, array in arrays.items()}
+
+    first = read((0,) * got.ndim)
+    for axis, length in enumerate(got.shape):
+        if length < 4:
+            continue
+        last = read(tuple((length - 1) * (k == axis) for k in range(got.ndim)))
+        found = {
+            (name, own)
+            for name, places in last.items()
+            for own, (here, there) in enumerate(zip(first[name], places, strict=True))
+            if problem.inputs[name].shape[own] == length
+            and not here.any()
+            and np.all(there == length - 1)
+        }
+        for name in problem.inputs.keys() - last.keys():  # whole numbers, by their rows
+            shape = problem.inputs[name].shape
+            own = axis - _rows(problem, output) + _leading(takes[name], shape)
+            if 0 <= own < _leading(takes[name], shape) and shape[own] == length:
+                found.add((name, own))
+        yield axis, found
+
+
+def _cuts(
+    problem: Problem, outputs: Arrays, links: Mapping[str, Mapping[int, set[Axis]]], fewest: int
+) -> dict[Axis, Indices]:
+    """The indices that are left of each axis that is cut, in inputs and outputs."""
+    (first, got), *others = outputs.items()
+    wrong = wrong_elements(problem, first, got)
+    lengths = {axis: got.shape[axis] for axis, found in links[first].items() if found}
+
+    def size(halved: int = -1) -> int:
+        left = {o: n >> (k == halved) for k, n in lengths.items() for o in links[first][k]}
+        return sum(
+            math.prod(left.get((name, k), n) for k, n in enumerate(array.shape))
+            for name, array in problem.inputs.items()
+        )
+
+    while size() > _MOST and math.prod(lengths.values()) > fewest:
+        if not (long := [axis for axis, length in lengths.items() if length > 3]):
+            break
+        lengths[min(long, key=size)] >>= 1
+    cuts: dict[Axis, Indices] = {}
+    for axis, left in lengths.items():
+        if left < got.shape[axis]:
+            aside = tuple(k for k in range(got.ndim) if k != axis)
+            chosen = _chosen(np.count_nonzero(wrong, axis=aside), left)
+            cuts |= dict.fromkeys([(first, axis), *links[first][axis]], chosen)
+    for name, _ in others:
+        for axis, found in links[name].items():
+            for own in found & cuts.keys():
+                cuts[name, axis] = cuts[own]
+    return cuts
+
+
+def _chosen(wrong: Indices, most: int) -> Indices:
+    """The first indices, and those with most wrong elements."""
+    first = np.arange(most // 2)
+    worst = np.argsort(-wrong, kind="stable")
+    others = worst[~np.isin(worst, first)][: most - first.size]
+    return np.sort(np.concatenate([first, others]))
+
+
+def _cut(array: Any, name: str, cuts: Mapping[Axis, Indices]) -> Array:
+    for axis in range(array.ndim):
+        if (name, axis) in cuts:
+            array = np.take(array, cuts[name, axis], axis)
+    return np.ascontiguousarray(array)

@@ -1,0 +1,66 @@
+"""A large question is explained by a part of it, which is a question of the same kind."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hunting import one_in
+
+import refkernels
+from refkernels import registry
+from refkernels.diagnosis import part
+from refkernels.diagnosis.explain import one_kernel
+from refkernels.diagnosis.fit import fit_to_truth
+from refkernels.op import Direction
+
+WAYS = [(name, way) for name, op in registry.ops().items() for way in op.directions]
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in {"LARGEST": 512, "_MOST": 600, "_FEWEST": 4}.items():
+        monkeypatch.setattr(part, name, size)
+
+
+@pytest.mark.parametrize(("name", "direction"), one_in(3, WAYS))
+def test_a_right_kernel_is_right_in_every_part(name: str, direction: Direction) -> None:
+    op = registry.get(name)
+    for case in [c for c in op.cases() if direction in c.directions and "float32" in c.dtypes][:3]:
+        arrays, params = case.build("float32")
+        inputs = {n: arrays[n] for n in op.takes(direction) if n in arrays}
+        if sum(map(np.size, inputs.values())) <= 20_000:
+            with np.errstate(all="ignore"):
+                plain = op.plain(direction, inputs, {**op.params, **params}, "float32")
+            problem, outputs = one_kernel(name, inputs, plain, params, direction)
+            smaller = part.of(problem, outputs)
+            for output, got in smaller[1].items() if smaller else ():
+                fit = fit_to_truth(smaller[0], output, got)
+                assert fit is not None
+                assert fit.fine or not fit_to_truth(problem, output, outputs[output]).fine
+
+
+def test_a_fault_of_a_large_array_is_named_and_the_part_told() -> None:
+    x = np.random.default_rng(0).standard_normal(20_000).astype(np.float32)
+    y = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi, dtype="f") * (x + np.float32(0.044715) * x**3)))
+    found = refkernels.explain("gelu", {"x": x}, {"y": y})
+    assert (found.cause, found.confidence) == ("tanh_gelu", "proven")
+    assert found.evidence["part"] == {"elements": 312, "of": 20_000}
+    assert "on a part of the question, 312 of its 20,000 input elements" in found.to_markdown()
+
+
+def test_what_depends_on_its_place_is_not_cut() -> None:
+    q, k, v = np.random.default_rng(0).standard_normal((3, 64, 8)).astype(np.float32)
+    question: Any = {"q": q, "k": k, "v": v}, {"y": q}
+    smaller = part.of(*one_kernel("attention", *question))
+    assert smaller is not None
+    assert smaller[0].inputs["q"].shape[0] < smaller[0].inputs["k"].shape[0] == 64
+    assert part.of(*one_kernel("attention", *question, {"causal": "bottom_right"})) is None
+
+
+def test_single_elements_are_told_by_their_place_in_the_whole() -> None:
+    x = np.random.default_rng(0).standard_normal((64, 40)).astype(np.float32)
+    y = registry.get("softmax").plain("forward", {"x": x}, {}, "float32")["y"]
+    y[50, 3] = 7.0
+    found = refkernels.explain("softmax", {"x": x}, {"y": y})
+    assert (found.cause, "part" in found.evidence) == ("corrupted_elements", False)
+    assert found.candidates[0].details["first"] == [[50, 3]]
