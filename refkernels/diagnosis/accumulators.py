@@ -73,7 +73,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
         yield from claims
         if not claims and not truth.ordinary:
             yield from _by_errors(problem, sampled, got, truth)
-            yield from _in_parts(problem, name)
+            yield from _in_parts(problem, name) if name in problem.op.sums else ()
 
 
 def _with_all_bits(

@@ -39,9 +39,10 @@ class OpCases:
         return [case for case in cases if case.regime != "invalid"]  # a kernel may answer anything
 
     def _has(self, case: Any) -> bool:
-        """Whether the case's inputs have formats that the kernel takes."""
-        only, inputs = self.domain.dtypes or {}, case.build(self.dtype)[0]
-        return all(inputs[name].dtype.name in only[name] for name in only if name in inputs)
+        """Whether the case has formats that the kernel takes, in its inputs and params."""
+        only, (inputs, params) = self.domain.dtypes or {}, self.built(case)
+        known = {**params, **{n: a.dtype.name for n, a in inputs.items() if n in only}}
+        return all(known.get(name, names[0]) in names for name, names in only.items())
 
     @in_default_mode
     def built(self, case: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -92,19 +92,22 @@ def judge(
     record = op if isinstance(op, Op) else get(str(spec.framework.kernel["op"]))
     direction: Direction = spec.framework.kernel["direction"]
     if dtype not in DTYPES:
-        own = {} if dtypes else _other_inputs(record, dtype)
+        own = {} if dtypes else _in_format(record, dtype)
         if not own:
             raise ValueError(f"dtype is {quoted(dtype)}: {instead(dtype, DTYPES)}.")
         dtype, dtypes = "float32", own
+    if fixed := {name: names[0] for name, names in (dtypes or {}).items() if name in record.params}:
+        record = replace(record, params={**record.params, **fixed})
+    params = {"params": dict(record.params)}
+    framework = replace(spec.framework, kernel={**spec.framework.kernel, **params})
     drawn_seed = secrets.randbits(48) if seed is None else seed
+    device = target.device or device
     rounds, limit, calls = LEVELS[level]
     asked = partial((examinations or Examinations()).of, record, direction, dtype, drawn_seed)
     domain = KernelDomain(frozenset(), lengths, dtypes, shapes, AXES, allow_overflow)
     _check_domain(asked(domain).drawer)
     with (
-        JudgedKernel(
-            spec.framework, environments.find(spec), target.device or device, environment=settings
-        ) as running,
+        JudgedKernel(framework, environments.find(spec), device, environment=settings) as running,
         contextlib.ExitStack() as stack,
         warnings.catch_warnings(record=True) as told,
     ):
@@ -177,11 +180,14 @@ def _target(kernel: str, op: str | Op | None) -> tuple[Any, TargetName, dict[str
     return spec, target, settings
 
 
-def _other_inputs(op: Op, dtype: str) -> dict[str, tuple[str, ...]]:
-    """The inputs of integers or 8-bit numbers that some case has in this format."""
-    built = [case.build("float32")[0] for case in op.cases() if "float32" in case.dtypes]
-    kept = ((n, arrays[n]) for arrays in built for n in op.kinds if n in arrays)
-    return {n: (dtype,) for n, a in kept if isinstance(a, np.ndarray) and a.dtype.name == dtype}
+def _in_format(op: Op, dtype: str) -> dict[str, tuple[str, ...]]:
+    """The inputs that some case has in this format of integers or of 8 bits, or else the params
+    that name it, as the format of the answer."""
+    built = [case.build("float32") for case in op.cases() if "float32" in case.dtypes]
+    given = [(n, getattr(inputs.get(n), "dtype", "")) for inputs, _ in built for n in op.kinds]
+    settings = [pair for params in (op.params, *(p for _, p in built)) for pair in params.items()]
+    own, named = ({n for n, kind in pairs if str(kind) == dtype} for pairs in (given, settings))
+    return dict.fromkeys(own or named, (dtype,))
 
 
 def _answers(kernel: str, stack: contextlib.ExitStack) -> Callable[[Challenge], Mapping[str, Any]]:
@@ -220,7 +226,7 @@ def _check_domain(drawer: Drawer) -> None:
     domain = drawer.domain
     for given, known, what in (
         (domain.lengths, letters, "letter"),
-        (domain.dtypes, op.kinds, "input of integers or 8-bit numbers"),
+        (domain.dtypes, {*op.kinds, *op.params}, "input of integers or 8-bit numbers"),
     ):
         if unknown := [key for key in given or {} if key not in known]:
             raise ValueError(

@@ -60,11 +60,8 @@ def models(format: Format) -> Iterator[PrecisionModel]:
 
 def narrowed(challenge: Challenge, model: PrecisionModel) -> Challenge:
     """The challenge with its inputs in the narrower format."""
-    change = _cut if model.way == "cut" else _rounded
-    inputs = {
-        **challenge.inputs,
-        **{name: change(array, model.format) for name, array in challenge.floats.items()},
-    }
+    narrow = {name: _narrow(array, model) for name, array in challenge.floats.items()}
+    inputs = {**challenge.inputs, **narrow}
     return replace(challenge, inputs=inputs, exact=False, _standards={})
 
 
@@ -117,7 +114,7 @@ def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
         exact = standards[0].reference.get(name)
         if exact is None or not isinstance(got, np.ndarray) or got.shape != exact.shape:
             return False
-        if not np.array_equal(_rounded(got, model.format), got, equal_nan=True):
+        if not np.array_equal(_narrow(got, model), got, equal_nan=True):
             return False
         near = [_near(standard, name, got, model.format) for standard in standards]
         if not np.all(near[0] | near[1]):
@@ -147,13 +144,12 @@ def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDAr
         return np.asarray(near | (np.isinf(wide) & (np.abs(right) > format.max)))
 
 
-def _rounded(array: Array, format: Format) -> Array:
+def _narrow(array: Array, model: PrecisionModel) -> Array:
+    wide, format = to_float64(array), model.format
     with np.errstate(all="ignore"):
-        if format is TF32:
-            return formats.round_ties_away(to_float64(array), TF32).astype(array.dtype)
-        return formats.cast(array, format).astype(array.dtype)
-
-
-def _cut(array: Array, format: Format) -> Array:
-    with np.errstate(all="ignore"):
-        return formats.truncate_to(to_float64(array), format).astype(array.dtype)
+        if model.way == "cut":
+            return formats.truncate_to(wide, format).astype(array.dtype)
+        narrow = (
+            formats.round_ties_away(wide, TF32) if format is TF32 else formats.cast(array, format)
+        )
+        return narrow.astype(array.dtype)

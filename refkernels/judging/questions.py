@@ -30,7 +30,6 @@ def is_question(
 
 
 def is_float(array: Any) -> bool:
-    """Whether it is a floating array."""
     return isinstance(array, np.ndarray) and formats.is_one(array.dtype)
 
 

@@ -23,7 +23,7 @@ from refkernels.frameworks.environments import Interpreter
 from refkernels.judging.standard import Challenge
 
 STARTING = 0.2  # seconds, of a process that is shared: its kernel is compiled, or a library loaded
-SHARED = 32  # challenges, asked in one process
+SHARED = 64  # challenges, asked in one process
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS)
 
 
@@ -97,29 +97,27 @@ class JudgedKernel:
 
     def _once(self, call: CellCall) -> CellReply:
         """The answer of a process. What ended one that had answered before is asked alone."""
-        if not self._shared:
+        if not self._shared or self._session is None or not self._left or self._session.over:
             return self._alone(call)
-        if self._session is None or not self._left or self._session.over:
-            self._end()
-            self._session, self._left = self._stack.enter_context(self._cell.session()), SHARED
-        alone, self._left = self._left == SHARED, self._left - 1
+        self._left -= 1
         reply = self._session.call(call)
-        if self._session.over:
-            self._end()
-            return reply if alone else self._alone(call)
-        return reply
+        return self._alone(call) if self._session.over else reply
 
     def _alone(self, call: CellCall) -> CellReply:
         """The answer of a fresh process; the first time, it is found out whether that costs much
-        more than a second answer."""
+        more than a second answer. If it does, the process answers the next calls too."""
         self._end()
         begin = time.monotonic()
-        with self._cell.session() as session:
-            reply = session.call(call)
-            if self._shared is None and reply.status == "ok":
-                first, begin = time.monotonic() - begin, time.monotonic()
-                session.call(call)
-                self._shared = first - (time.monotonic() - begin) > STARTING
+        session = self._stack.enter_context(self._cell.session())
+        reply = session.call(call)
+        if self._shared is None and reply.status == "ok":
+            first, begin = time.monotonic() - begin, time.monotonic()
+            session.call(call)
+            self._shared = first - (time.monotonic() - begin) > STARTING
+        if self._shared and not session.over:
+            self._session, self._left = session, SHARED
+        else:
+            self._end()
         return reply
 
     def _end(self) -> None:

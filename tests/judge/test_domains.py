@@ -68,6 +68,30 @@ def test_formats_that_nothing_has_are_refused(int8: str, dtypes: list[str], refu
     assert refusal in result.output
 
 
+NARROW = """
+import numpy as np
+def quantize(x, scale, zero_point=0):
+    return np.clip(np.rint(x / scale) + zero_point, -128, 127).astype(np.int8)
+def cast(x):
+    import ml_dtypes
+    return x.astype(ml_dtypes.float8_e5m2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "verdict"),
+    [("quantize", "int8", "right"), ("cast", "float8_e5m2", "right"), ("cast", "int8", "wrong")],
+)
+def test_a_kernel_that_answers_in_one_narrow_format_is_asked_for_it(
+    op: str, dtype: str, verdict: str, tmp_path: Path
+) -> None:
+    (tmp_path / "narrow.py").write_text(NARROW, encoding="utf-8")
+    kernel = f"{tmp_path}/narrow.py:{op}"
+    judgement = judge(kernel, dtype=dtype, level="quick", seed=3, mutants=False, causes=False)
+    assert judgement.verdict == verdict
+    assert judgement.lengths == {"to": (dtype,)}
+
+
 @pytest.mark.parametrize("name", [name for name, op in registry.ops().items() if op.kinds])
 def test_every_format_of_an_input_that_has_several_can_be_declared(name: str) -> None:
     op = registry.get(name)

@@ -32,21 +32,11 @@ QUESTIONS = [
 def right(challenge: Challenge) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Answers of right kernels: rounded once, the plain algorithm, and each named form."""
     yield "rounded", challenge.standard().rounded
-    yield (
-        "plain",
-        challenge.op.plain(
-            challenge.direction, challenge.inputs, challenge.params, challenge.format
-        ),
-    )
-    definition = challenge.op.definition
-    if definition is not None:
+    question = challenge.inputs, challenge.params, challenge.format
+    yield "plain", challenge.op.plain(challenge.direction, *question)
+    if (definition := challenge.op.definition) is not None:
         for name, form in definition.way(challenge.direction).forms.items():
-            yield (
-                name,
-                definition.computed(
-                    challenge.direction, form, challenge.inputs, challenge.params, challenge.format
-                ),
-            )
+            yield name, definition.computed(challenge.direction, form, *question)
 
 
 @pytest.mark.parametrize(("name", "direction"), one_in(2, QUESTIONS, lambda question: question[0]))
