@@ -119,7 +119,12 @@ def _cuts(
     """The indices that are left of each axis that is cut, in inputs and outputs."""
     (first, got), *others = outputs.items()
     wrong = wrong_elements(problem, first, got)
-    lengths = {axis: got.shape[axis] for axis, found in links[first].items() if found}
+    counts = {
+        axis: np.count_nonzero(wrong, axis=tuple(k for k in range(got.ndim) if k != axis))
+        for axis, found in links[first].items()
+        if found
+    }
+    lengths = {axis: count.size for axis, count in counts.items() if not _is_block(count > 0)}
 
     def size(halved: int = -1) -> int:
         left = {o: n >> (k == halved) for k, n in lengths.items() for o in links[first][k]}
@@ -135,14 +140,18 @@ def _cuts(
     cuts: dict[Axis, Indices] = {}
     for axis, left in lengths.items():
         if left < got.shape[axis]:
-            aside = tuple(k for k in range(got.ndim) if k != axis)
-            chosen = _chosen(np.count_nonzero(wrong, axis=aside), left)
-            cuts |= dict.fromkeys([(first, axis), *links[first][axis]], chosen)
+            alike = [(first, axis), *links[first][axis]]
+            cuts |= dict.fromkeys(alike, _chosen(counts[axis], left))
     for name, _ in others:
         for axis, found in links[name].items():
             for own in found & cuts.keys():
                 cuts[name, axis] = cuts[own]
     return cuts
+
+
+def _is_block(wrong: Array) -> bool:
+    """Whether the wrong indices are a block of all: where it is in the whole says more."""
+    return bool(wrong.any() and not wrong.all() and np.count_nonzero(np.diff(wrong)) <= 2)
 
 
 def _chosen(wrong: Indices, most: int) -> Indices:

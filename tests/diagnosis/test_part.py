@@ -57,10 +57,12 @@ def test_what_depends_on_its_place_is_not_cut() -> None:
     assert part.of(*one_kernel("attention", *question, {"causal": "bottom_right"})) is None
 
 
-def test_single_elements_are_told_by_their_place_in_the_whole() -> None:
+def test_what_its_place_in_the_whole_tells_is_not_cut() -> None:
     x = np.random.default_rng(0).standard_normal((64, 40)).astype(np.float32)
-    y = registry.get("softmax").plain("forward", {"x": x}, {}, "float32")["y"]
-    y[50, 3] = 7.0
-    found = refkernels.explain("softmax", {"x": x}, {"y": y})
+    right = registry.get("softmax").plain("forward", {"x": x}, {}, "float32")["y"]
+    y = np.concatenate([right[:40], right[:1].repeat(24, axis=0)])  # the first row for the last
+    assert part.of(*one_kernel("softmax", {"x": x}, {"y": y})) is None
+    right[50, 3] = 7.0
+    found = refkernels.explain("softmax", {"x": x}, {"y": right})
     assert (found.cause, "part" in found.evidence) == ("corrupted_elements", False)
     assert found.candidates[0].details["first"] == [[50, 3]]
