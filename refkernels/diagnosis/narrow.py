@@ -61,13 +61,13 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
 
 def _models(
     problem: Problem, output: str, form: Any, format: Format
-) -> Iterator[tuple[str, Doubles | None, Doubles | None]]:
+) -> Iterator[tuple[str, Doubles, Doubles]]:
     """Each primitive that exceeds the format, the form's output, and what its overflow gives."""
     exceeding: dict[int, Node] = {}
 
-    def answer(chosen: int) -> Doubles | None:
-        formula = edits.overflowing(form, format, chosen, exceeding)
-        return _computed(problem, formula).get(output)
+    def answer(chosen: int) -> Doubles:
+        answers = _computed(problem, edits.overflowing(form, format, chosen, exceeding))
+        return answers.get(output, np.zeros(0))
 
     own = answer(0)
     for number, node in sorted(exceeding.items(), key=itemgetter(0)):
@@ -82,7 +82,7 @@ def _computed(problem: Problem, formula: Any) -> Arrays:
 def _forms(problem: Problem) -> Iterator[Any]:
     """The op's forms, those in which kernels write a function, and these with identities."""
     forms: Any = problem.definition.way(problem.direction).forms.values()
-    for form in (*forms, *of_function(problem)):
+    for form in (*forms, *of_function(problem).values()):
         rules: list[Any] = []
 
         def find(graph: Graph, rules: list[Any] = rules) -> Edits:
@@ -96,16 +96,11 @@ def _forms(problem: Problem) -> Iterator[Any]:
 
 
 def _lost(
-    problem: Problem,
-    output: str,
-    wide: Doubles,
-    wrong: Array,
-    own: Doubles | None,
-    model: Doubles | None,
+    problem: Problem, output: str, wide: Doubles, wrong: Array, own: Doubles, model: Doubles
 ) -> Array | None:
     """The elements that the model gets wrong, and the form does not; None where the kernel has
     other values there."""
-    if model is None or own is None or model.shape != wide.shape:
+    if model.shape != wide.shape:
         return None
     rounded = formats.cast(model, problem.format_of(output))
     changed = (model != own) & ~(np.isnan(model) & np.isnan(own))
