@@ -179,3 +179,9 @@ def test_a_fault_of_an_own_op_is_proven(name: str, cause: str) -> None:
     wrong = np.asarray(FAULTS[name, cause](**wide)).astype(np.float32)
     found = refkernels.explain(own.op, inputs, {"y": wrong})
     assert (found.cause, found.confidence) == (cause, "proven")
+
+
+def test_a_constant_that_is_no_number_is_not_rounded() -> None:
+    formula = lambda xp, x: xp.where(x < 9, xp.exp(x), x * xp.log(xp.number(-1)))  # noqa: E731
+    op, x = refkernels.oracle(formula, "x[... k] -> y[... k]").op, normal(4, 40)
+    assert refkernels.explain(op, {"x": x}, {"y": np.cbrt(x)}).verdict == "exceeds_bound"

@@ -73,7 +73,7 @@ def _spread(scale, x):
 
 def _quantizers(rounded, divided):
     def quantize(x, scale, zero_point=None, to="int8", ties="even"):
-        units = divided(x, _spread(scale, x))
+        units = divided(_wide(x), _wide(_spread(scale, x)))
         if zero_point is None:
             return rounded(units, to, ties).astype(x.dtype)
         whole = np.rint(units.astype(np.float64)) + _spread(zero_point, x)
@@ -84,14 +84,6 @@ def _quantizers(rounded, divided):
 
 def _wide(x):
     return x.astype(np.float64 if x.dtype.itemsize == 8 else np.float32)
-
-
-def _divided(x, scale):
-    return _wide(x) / _wide(scale)
-
-
-def _multiplied(x, scale):
-    return _wide(x) * (1 / _wide(scale))
 
 
 def _first(x, scale, zero_point=None):
@@ -107,5 +99,5 @@ def _after(x, scale, zero_point=None):
 
 
 KERNELS = [("cast", _casts(_own)), ("cast", _casts(_by_table))]
-KERNELS += [("quantize", _quantizers(_own, _divided)), ("dequantize", _first)]
-KERNELS += [("quantize", _quantizers(_by_table, _multiplied)), ("dequantize", _after)]
+KERNELS += [("quantize", _quantizers(_own, np.divide)), ("dequantize", _first)]
+KERNELS += [("quantize", _quantizers(_by_table, lambda x, s: x * (1 / s))), ("dequantize", _after)]

@@ -46,8 +46,8 @@ def parts(program: Program) -> dict[Node, Any]:
 
 
 def _constants(program: Program) -> Iterator[tuple[Node, Fraction]]:
-    """The largest such parts that float32 does not hold."""
-    known = parts(program)
+    """The largest such parts that are numbers, and that float32 does not hold."""
+    known = {node: value for node, value in parts(program).items() if np.isfinite(data(value))}
     for node, value in known.items():
         exact = Fraction(node.option if node.op == "number" else float(data(value)))
         inside = all(user in known for user in program.users.get(node, ()))
