@@ -388,7 +388,7 @@ def adafactor(
     param: Any, grad: Any, row: Any, col: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Any:
     """(param, row, col) after a step of Adafactor for a matrix: lr=0.01, beta2_decay=-0.8,
-    eps1=2^-23 (PyTorch's default: the eps of the parameter's format), eps2=1e-3, d=1.0,
+    eps1=1e-7 (PyTorch's default is the eps of the parameter's format), eps2=1e-3, d=1.0,
     weight_decay=0.0, step=1.
 
         b = step^beta2_decay,  row' = (1 - b) row + b mean_j(g²),  col' = (1 - b) col + b mean_i(g²)

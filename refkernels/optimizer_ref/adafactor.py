@@ -23,7 +23,7 @@ from refkernels.ops.domains import POSITIVE
 from refkernels.optimizer_ref.formulas import Way, blend, decayed, pick
 
 PARAMS = {
-    "lr": 0.01, "beta2_decay": -0.8, "eps1": 2.0**-23, "eps2": 1e-3, "d": 1.0, "weight_decay": 0.0,
+    "lr": 0.01, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 1e-3, "d": 1.0, "weight_decay": 0.0,
     "step": 1,
 }  # fmt: skip
 

@@ -67,7 +67,7 @@ def lamb(
 
 def adafactor(
     param: Numbers, grad: Numbers, row: Numbers, col: Numbers, lr: float = 0.01,
-    beta2_decay: float = -0.8, eps1: float = 2.0**-23, eps2: float = 1e-3, d: float = 1.0,
+    beta2_decay: float = -0.8, eps1: float = 1e-7, eps2: float = 1e-3, d: float = 1.0,
     weight_decay: float = 0.0, step: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
     b, lr = mp.power(step, number(beta2_decay)), number(lr)

@@ -162,7 +162,7 @@ def adagrad(param, grad, accum, step=1, lr=0.01, **options):
     return one_step(torch.optim.Adagrad, param, grad, state, step, lr=lr, **options)
 
 
-def adafactor(param, grad, row, col, step=1, lr=0.01, eps1=2.0**-23, eps2=1e-3, **options):
+def adafactor(param, grad, row, col, step=1, lr=0.01, eps1=1e-7, eps2=1e-3, **options):
     state = {"row": ("row_var", row[:, None].clone()), "col": ("col_var", col[None].clone())}
     options = dict(options, lr=lr, eps=(eps1, eps2))
     new = one_step(torch.optim.Adafactor, param, grad, state, step, **options)

@@ -105,7 +105,7 @@ def _lamb(
 
 
 def _adafactor(
-    total, param, grad, row, col, lr=0.01, beta2_decay=-0.8, eps1=2.0**-23, eps2=1e-3, d=1.0,
+    total, param, grad, row, col, lr=0.01, beta2_decay=-0.8, eps1=1e-7, eps2=1e-3, d=1.0,
     weight_decay=0.0, step=1,
 ):  # fmt: skip
     (m, n), b = param.shape, step**beta2_decay
