@@ -83,11 +83,10 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Clipping:
-    """How a run changes its gradients, over its captured steps. `thresholds`: the threshold that
-    all steps share, as an interval, by the eps added to the norm; `constant`: a factor that does
-    not depend on the norm; `divisors`: the whole numbers that divide all gradients of a step, as
-    the number of parts or a loss scale does; `least`: an upper bound on the smallest factor;
-    `received`: the norms that the updates of the steps receive."""
+    """How a run changes its gradients, over its captured steps. `thresholds`: that of all steps, by
+    the eps added to the norm; `constant`: a factor that does not depend on the norm; `divisors`:
+    whole numbers that divide all gradients of a step, as parts or a loss scale do; `least`: an
+    upper bound on the smallest factor; `received`: the norms that updates receive."""
 
     scope: Scope
     steps: tuple[int, ...]

@@ -33,11 +33,10 @@ Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 
 @dataclass(frozen=True)
 class Departure:
-    """The place where two runs' values diverge. `what`: an input, output, cotangent or gradient of
-    `where`; `apart`: the norm of the difference over that of A's value; `factor`: B's value over
-    A's, if one is a multiple of the other; `parted`: how many of the `places` compared in this
-    stage diverge likewise; `cause`: different weights of whole parts of the batch, if they explain
-    it."""
+    """The place where two runs' values diverge. `apart`: the norm of the difference over that of
+    A's value; `factor`: B's value over A's, if one is a multiple of the other; `parted`: how many
+    of the `places` compared in this stage diverge likewise; `cause`: other weights of whole parts
+    of the batch."""
 
     step: int
     stage: Stage

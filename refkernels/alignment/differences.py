@@ -68,6 +68,7 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
         *_model(first, second, matched),
         *_layers(first, second, matched),
         *_optimizer(first, second, matched),
+        *_states(first, second, matched),
         *_schedule(first, second, matched),
         *_updates(a, b),
         *_setup(a, b),
@@ -324,6 +325,26 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         yield RunDifference(
             "optimizer", names[0], value_a, value_b, kind="setting", details=details
         )
+
+
+def _states(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+    """What the optimizers hold before the first step, as after a resumption; what is absent is 0.
+    Frameworks begin with other values."""
+    steps = sorted(set(a.steps) & set(b.steps))
+    if a.framework != b.framework or not steps or steps[0] != a.lines[0].step:
+        return
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for name, partner in (*matched.parameters.items(), ("", "")):
+        states = a.tensors(steps[0]).state(name), b.tensors(steps[0]).state(partner)
+        for word in dict.fromkeys((*states[0], *states[1])):
+            held = [np.asarray(state.get(word, 0.0), np.float64) for state in states]
+            comparable = held[0].shape == held[1].shape or not all(one.ndim for one in held)
+            if comparable and np.any(held[0] != held[1]):
+                norm_a, norm_b = (_shown(float(np.linalg.norm(one))) for one in held)
+                found.setdefault(word, []).append((name or b.model, norm_a, norm_b))
+    for word, places in found.items():
+        details = {"param": word, "more": len(places) - 1}
+        yield RunDifference("optimizer", *places[0], steps[0], kind="state", details=details)
 
 
 def _settings(rank: Rank) -> dict[str, Mapping[str, Any]]:

@@ -1,10 +1,9 @@
 """Whether null runs round like the two runs under comparison: only then is p valid.
 
-The errors of each op, against the certified answer to its own inputs, are compared with those of
-the same op in the first null run that captured a step (one of each framework's). Where A or B err c
-times as much in the mean square, the null runs' deviations are taken c times as wide, up to LIKE.
-Beyond it, and where errors are biased and the null runs' are not, p is not valid. Null runs of
-`refkernels.training.null_runs` have no layers: their arithmetic answers A's questions.
+Each op's errors are compared with those in the first null run of the framework that captured a
+step. Where A or B err c times as much in the mean square, the null runs' deviations are taken c
+times as wide, up to LIKE. Beyond it, and where errors alone are biased, p is not valid. Null runs
+of `refkernels.training.null_runs` have no layers: their arithmetic answers A's questions.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Noise:
-    """`wider`: the factor that widens the null runs' deviations, 1 where they err as much; `where`:
-    the op that determines it. `invalid`: an op whose errors are too large for widening, or
-    biased; "" where p is valid. `known`: whether the null runs' errors could be measured."""
+    """`wider`: the factor that widens the null runs' deviations, from the op `where`. `invalid`: an
+    op whose errors are too large for widening, or biased; "" where p is valid. `known`: whether the
+    null runs' errors could be measured."""
 
     wider: float = 1.0
     where: str = ""

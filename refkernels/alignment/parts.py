@@ -29,9 +29,8 @@ Word = Literal[
 
 @dataclass(frozen=True)
 class FactorCause:
-    """Why one run's gradients are multiples of the other's. `run`: the responsible run; `sure`:
-    whether its own figures show it; the comparison alone would also allow the reverse in the other
-    run."""
+    """Why one run's gradients are multiples of the other's. `sure`: whether the figures of `run`
+    itself show it; the comparison alone would also allow the reverse in the other run."""
 
     word: Word
     run: str
@@ -41,9 +40,8 @@ class FactorCause:
 
 @dataclass(frozen=True)
 class _RunParts:
-    """One run. `cells`: by its parts; `calls`: their number on each rank; `multiple`: that of its
-    own loss whose gradient its update receives; `alike`: whether each part's own mean has the same
-    weight."""
+    """One run. `calls`: their number on each rank; `multiple`: that of its own loss whose gradient
+    its update receives; `alike`: whether each part's own mean has the same weight."""
 
     run: str
     cells: Sequence[_Cell]

@@ -78,15 +78,6 @@ class StepTensors:
                 states.setdefault(owner, {})[parts[-2]] = full
         return states
 
-    @cached_property
-    def batch(self) -> dict[str, Array]:
-        """The arrays of the batch by path."""
-        return {
-            name.removeprefix("batch/"): self.file[name]
-            for name in sorted(self.file)
-            if name.startswith("batch/")
-        }
-
     def calls(self, layer: str) -> tuple[LayerCall, ...]:
         """The calls of a layer in this step, in order."""
         return self._calls.get(layer, ())

@@ -129,14 +129,6 @@ class TensorFile(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a tensor, without touching its bytes."""
-        return self._entries[name][1]
-
-    def dtype(self, name: str) -> np.dtype[Any]:
-        """The dtype of a tensor, without touching its bytes."""
-        return self._entries[name][0]
-
 
 def _are_counts(value: Any) -> bool:
     """Whether a value is a list of whole numbers from 0."""

@@ -35,9 +35,9 @@ class TraceDifference:
 
 @dataclass(frozen=True)
 class CallComparison:
-    """What the calls of one step show. `step`: that step; `complete`: whether all that B's update
-    receives has partners in A, or would have them after the differences; `unseen`: what was not
-    recorded, one sentence a run; `pieces`: the runs compute on other parts of the batch."""
+    """What the calls of one step show. `complete`: whether all that B's update receives has
+    partners in A, or would have them after the differences; `unseen`: what was not recorded;
+    `pieces`: the runs compute on other parts of the batch."""
 
     step: int
     differences: tuple[TraceDifference, ...]

@@ -1,9 +1,8 @@
 """The optimizer's step as a question: weights, gradient and state in; weights and state out.
 
 An optimizer is recognised by its type's name. The parameters of a group that decay alike are
-concatenated, so that a step of a thousand tensors is a few questions, of _MOST elements at most: a
-large model needs no more memory than a small one. For an optimizer whose step depends on a tensor's
-norm (LAMB), each tensor is a question.
+concatenated to questions of _MOST elements at most; where the step depends on a tensor's norm
+(LAMB), each tensor is a question.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ _EXPECTED_DEFAULTS = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False, "
 
 @dataclass(frozen=True)
 class OptimizerKind:
-    """How a type of optimizer is judged. `state`: the op's states, by the probe's words; `params`:
-    the op's params that come from hyper-parameters; `renamed`: the hyper-parameters' names where
-    they differ."""
+    """How a type of optimizer is judged. `params`: those of the op that are hyper-parameters, under
+    other names where `renamed`."""
 
     op: str
     state: tuple[str, ...]

@@ -127,7 +127,11 @@ def optimizer_of(planted, model):
     decay = 0.01 if planted == "decay_on_excluded" else 0.0
     groups = [{"params": others, "weight_decay": 0.01}, {"params": kept, "weight_decay": decay}]
     kind = torch.optim.Adam if planted == "coupled_decay" else torch.optim.AdamW
-    return kind(groups, 1e-3, eps=1e-6 if planted == "adam_eps" else 1e-8)
+    optimizer = kind(groups, 1e-3, eps=1e-6 if planted == "adam_eps" else 1e-8)
+    for p in model.parameters() if planted == "steps_kept" else ():  # of an earlier training
+        moments = {name: torch.zeros_like(p) for name in ("exp_avg", "exp_avg_sq")}
+        optimizer.state[p] = {"step": torch.tensor(3.0), **moments}
+    return optimizer
 
 
 UNCLIPPED = (

@@ -135,7 +135,7 @@ def test_outputs_are_the_inputs_of_the_layers_behind(
 
     assert set(embed.inputs) == {"0"}
     same(embed.inputs["0"], tiny_training.IDS[step % 6])
-    same(tensors.batch["targets"], tiny_training.TARGETS[step % 6])
+    same(tensors.get("batch/targets"), tiny_training.TARGETS[step % 6])
 
 
 @pytest.mark.parametrize("step", CHOSEN)

@@ -50,7 +50,7 @@ def test_a_run_written_by_hand_is_read(run: Path) -> None:
     (call,) = tensors.calls("head")
     assert call.scalars == {"scale": 0.5}
     assert {key: value.shape for key, value in call.input_gradients.items()} == {"0": (2, 2)}
-    assert tensors.batch["x"].dtype == np.int64
+    assert tensors.get("batch/x").dtype == np.int64
     assert tensors.get("nothing").shape == (0, 3)
     assert not tensors.get("mask").flags.writeable
 

@@ -33,7 +33,7 @@ def test_split_tensors_are_recorded_whole(name: str, runs: Path) -> None:
     assert [rank.world_size for rank in split.ranks] == [1]
     assert any("2 processes are recorded as one" in word for word in split.first.not_captured)
     whole, local = recorded(runs / name), recorded(runs / "local_0")
-    assert {key: whole.shape(key) for key in whole} == {key: local.shape(key) for key in local}
+    assert {key: whole[key].shape for key in whole} == {key: local[key].shape for key in local}
     given = [key for key in local if key.startswith("batch/") or key.endswith("/before")]
     assert given
     for key in given:
