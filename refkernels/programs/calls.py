@@ -241,7 +241,7 @@ class Call:
 
 
 def _dims(dims: Any, rank: int) -> list[int]:
-    if dims is None or dims == []:
+    if dims is None or dims == [] or isinstance(dims, Dtype):
         return list(range(rank))
     listed = [dims] if isinstance(dims, int) else list(dims)
     return sorted(dim % rank for dim in listed) if rank else []

@@ -350,7 +350,7 @@ MOVING: dict[str, Rule] = {
     "slice.Tensor": slice_,
     "select.int": lambda c, x, dim, at: c.move(lambda a: a[_place(x.shape, dim, at)], x),
     "index.Tensor": index,
-    "index_select.default": lambda c, x, dim, i: c.take(x, c.index(i), dim),
+    "index_select.default": lambda c, x, dim, i: shaped(c, c.take(x, c.index(i), dim)),
     "gather.default": gather,
     "embedding.default": lambda c, w, i, *_: c.take(w, c.index(i), 0),
     "cat.default": concatenate,
