@@ -33,6 +33,7 @@ _MODULES = (
     "reduction_ref",
     "registry",
     "scaled_matmul_ref",
+    "scan_ref",
     "schedule_ref",
     "softmax_ref",
     "testing",
@@ -80,6 +81,7 @@ if TYPE_CHECKING:  # one line for each lazy name and nothing else: a checker rea
     from refkernels import reduction_ref as reduction_ref
     from refkernels import registry as registry
     from refkernels import scaled_matmul_ref as scaled_matmul_ref
+    from refkernels import scan_ref as scan_ref
     from refkernels import schedule_ref as schedule_ref
     from refkernels import softmax_ref as softmax_ref
     from refkernels import testing as testing

@@ -80,7 +80,9 @@ def test_the_names_of_a_record_fit_together(op: Op) -> None:
     if op.elementwise:
         for direction in op.directions:
             inputs = {
-                name: np.ones(2, {"bool": bool, "int": int}.get(op.kinds.get(name, ""), np.float32))
+                name: np.full(
+                    2, 0.5, {"bool": bool, "int": int}.get(op.kinds.get(name, ""), np.float32)
+                )
                 for name in op.takes(direction)
             }
             forms = op.forms(direction, inputs, {}, formats.BINARY32)

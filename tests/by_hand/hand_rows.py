@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from hand_functions import gelu, gelu_tanh
-from hand_numbers import Numbers, each, exp, last_axes, log, number, sqrt
+from hand_numbers import Numbers, each, exp, last_axes, log, number, softplus, sqrt
 from mpmath import mp
 
 # --- softmax, reductions ------------------------------------------------------------------------
@@ -221,6 +221,48 @@ def attention(
     return {"y": y, "lse": (top + log(np.where(sums == 0, mp.nan, sums)))[..., 0]}
 
 
+def linear_attention(
+    q: Numbers, k: Numbers, v: Numbers, g: Any = None, gk: Any = None, initial_state: Any = None,
+    scale: Any = None,
+) -> Any:  # fmt: skip
+    """By unrolled sums of what each step adds, with its decay since then."""
+    steps, scale = q.shape[-2], 1 / mp.sqrt(q.shape[-1]) if scale is None else number(scale)
+    logs = np.full(k.shape, mp.mpf(0)) if gk is None else gk
+    total = np.cumsum(logs if g is None else logs + g[..., None], axis=-2)
+
+    def state(at: int) -> Any:
+        parts = [
+            (exp(total[..., at, :] - total[..., s, :]) * k[..., s, :])[..., None]
+            * v[..., s, None, :]
+            for s in range(at + 1)
+        ]
+        start = 0 if initial_state is None else initial_state
+        return sum(parts, exp(total[..., at, :])[..., None] * start)
+
+    y = [(q[..., t, :, None] * state(t)).sum(-2) * scale for t in range(steps)]
+    return {"y": np.stack(y, -2), "state": state(steps - 1)}
+
+
+def selective_scan(
+    x: Numbers, dt: Numbers, A: Numbers, B: Numbers, C: Numbers, D: Any = None,
+    dt_bias: Any = None, initial_state: Any = None, dt_softplus: bool = False,
+) -> Any:  # fmt: skip
+    """Head by head, by products of every step's decays."""
+    dt = dt if dt_bias is None else dt + dt_bias
+    dt = softplus(dt) if dt_softplus else dt
+    y, states = np.empty_like(x), []
+    for h in range(x.shape[-2]):
+        group = h // (x.shape[-2] // B.shape[-2])
+        state = 0 if initial_state is None else initial_state[..., h, :, :]
+        for t in range(x.shape[-3]):
+            step = dt[..., t, h, None, None]
+            into = x[..., t, h, :, None] * B[..., t, group, None, :]
+            state = exp(step * A[h]) * state + step * into
+            y[..., t, h, :] = (state * C[..., t, group, None, :]).sum(-1)
+        states.append(state)
+    return {"y": y if D is None else y + x * D[:, None], "state": np.stack(states, -3)}
+
+
 def shares(scaling: Any, rates: Numbers, base: float, dim: int) -> Any:
     """What is left of each frequency."""
     factor, length = mp.mpf(scaling["factor"]), scaling.get("original_max_position_embeddings")
@@ -279,4 +321,7 @@ def embedding_gradient(
     return {"dweight": dweight}
 
 
-LOOKUPS = {"attention": attention, "rotary": rotary, "embedding": embedding}
+LOOKUPS = {
+    "attention": attention, "rotary": rotary, "embedding": embedding,
+    "linear_attention": linear_attention, "selective_scan": selective_scan,
+}  # fmt: skip

@@ -25,6 +25,10 @@ DOMAINS: dict[tuple[str, str], Any] = {
 }
 """What an input's numbers become where an op is not defined for all."""
 EVEN = {("rotary", "d")}
+FEW = {("linear_attention", "t"): 3, ("selective_scan", "t"): 3}
+"""Letters of at most so many: of steps, each of which is computed after the other."""
+SHARED = {"selective_scan": ("h", "g")}
+"""A letter whose length is a multiple of another's."""
 """Letters whose length is even: of what is taken in pairs."""
 BELOW = {("attention", "lengths"): "n"}
 """Letters that an input's integers are below the length of."""
@@ -93,6 +97,10 @@ def draw(
         lengths.setdefault(letter, int(rng.integers(1, 9)))
     for letter in lengths:
         lengths[letter] += lengths[letter] % 2 if (op.name, letter) in EVEN else 0
+        lengths[letter] = min(lengths[letter], FEW.get((op.name, letter), lengths[letter]))
+    if op.name in SHARED:
+        whole_of, part = SHARED[op.name]
+        lengths[whole_of] = lengths[part] * (1 + lengths[whole_of] % 2)
     above = dict(lengths)
     for axis, taps in CONVOLVED.get(op.name, ()):
         lengths[taps], lengths[axis] = sorted((lengths[taps], lengths[axis]))

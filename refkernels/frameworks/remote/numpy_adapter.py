@@ -10,7 +10,7 @@ from shared import attention_mask, named, sets_of
 FORMULAS = dict.fromkeys((
     "linear", "layernorm", "rms_norm", "cross_entropy", "nll", "soft_cross_entropy",
     "masked_lm_loss", "mse", "l1", "huber", "smooth_l1", "kl_div", "bce_with_logits", "attention",
-    "rotary", "scaled_matmul", "conv1d", "conv2d",
+    "linear_attention", "selective_scan", "rotary", "scaled_matmul", "conv1d", "conv2d",
 ), "NumPy formula")  # fmt: skip
 
 
@@ -137,6 +137,37 @@ def attention(
     return {"y": np.matmul((e / total)[..., :n], v), "lse": (top + np.log(total))[..., 0]}
 
 
+def linear_attention(q, k, v, g=None, gk=None, initial_state=None, scale=None):
+    """The usual NumPy code, one step after the other."""
+    scale = q.dtype.type(q.shape[-1] ** -0.5 if scale is None else scale)
+    state = np.zeros((*q.shape[:-2], q.shape[-1], v.shape[-1]), q.dtype)
+    state = state if initial_state is None else initial_state
+    y = np.empty_like(v)
+    for t in range(q.shape[-2]):
+        if g is not None:
+            state = np.exp(g[..., t, None, None]) * state
+        if gk is not None:
+            state = np.exp(gk[..., t, :, None]) * state
+        state = state + k[..., t, :, None] * v[..., t, None, :]
+        y[..., t, :] = np.matmul(scale * q[..., t, None, :], state)[..., 0, :]
+    return {"y": y, "state": state}
+
+
+def selective_scan(
+    x, dt, A, B, C, D=None, dt_bias=None, initial_state=None, dt_softplus=False
+):  # fmt: skip
+    """Mamba 2's recurrence: linear attention with q = C, k = B, v = dt x and g = dt A."""
+    step = dt if dt_bias is None else dt + dt_bias
+    step = np.logaddexp(step, 0).astype(x.dtype) if dt_softplus else step
+    q, k = (np.swapaxes(np.repeat(a, x.shape[-2] // a.shape[-2], -2), -2, -3) for a in (C, B))
+    v, g = np.swapaxes(x * step[..., None], -2, -3), np.swapaxes(step * A, -1, -2)
+    state = None if initial_state is None else np.swapaxes(initial_state, -1, -2)
+    made = linear_attention(q, k, v, g, initial_state=state, scale=1)
+    y = np.swapaxes(made["y"], -2, -3)
+    y = y if D is None else y + D[:, None] * x
+    return {"y": y, "state": np.swapaxes(made["state"], -1, -2)}
+
+
 def rotary(x, position, base=10000.0, layout="half", dim=None):
     """As in models: the angles are computed in float32."""
     dim = x.shape[-1] if dim is None else dim
@@ -239,6 +270,8 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
+    "linear_attention": ("y", linear_attention),
+    "selective_scan": ("y", selective_scan),
     "conv1d": ("y", conv),
     "conv2d": ("y", conv),
     "embedding": ("y", lambda weight, indices, padding_idx=None: weight[indices]),

@@ -1,0 +1,122 @@
+"""Scans whose state is a matrix, certified: linear attention with decays, and the selective
+scan of Mamba 2.
+
+    linear_attention   S_t = a_t S_(t-1) + k_t v_tᵀ,   y_t = scale S_tᵀ q_t
+    selective_scan     the same with q = C, k = B, v = dt x and a = e^(dt A), plus D x
+
+`formulas` computes them step by step and chunk by chunk; `OPS` lists the ops.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.ops import formula_op
+from refkernels.ops.tree import tree
+from refkernels.scan_ref import cases, formulas
+
+__all__ = [
+    "OPS", "Scan", "linear_attention", "linear_attention_backward", "selective_scan",
+    "selective_scan_backward",
+]  # fmt: skip
+
+OPS = (
+    formula_op(
+        "selective_scan",
+        "x[... t h p], dt[... t h], A[h], B[... t g n], C[... t g n], D[h]?, dt_bias[h]?, "
+        "initial_state[... h p n]? -> y[... t h p], state[... h p n]",
+        "t n",
+        params={"dt_softplus": False},
+        prepare=formulas.prepare_selective,
+        forms=formulas.SELECTIVE,
+        faults=formulas.faults(
+            "x dt A B C D dt_bias initial_state",
+            partial(partial, formulas.selective),
+        ),
+        cases=cases.selective_scan_cases,
+    ),
+    formula_op(
+        "linear_attention",
+        "q[... t d], k[... t d], v[... t e], g[... t]?, gk[... t d]?, "
+        "initial_state[... d e]? -> y[... t e], state[... d e]",
+        "t d",
+        params={"scale": None},
+        prepare=formulas.prepare,
+        forms=formulas.FORMS,
+        faults=formulas.faults("q k v g gk initial_state", lambda scan: scan),
+        cases=cases.linear_attention_cases,
+    ),
+)
+_BY_NAME = {op.name: op for op in OPS}
+
+
+class Scan(NamedTuple):
+    """y for every step, and the state after the last."""
+
+    y: Enclosure
+    state: Enclosure
+
+
+def linear_attention(
+    q: Any, k: Any, v: Any, g: Any = None, gk: Any = None,
+    initial_state: Any = None, *, scale: float | None = None, certify: Certify = "enclosure",
+) -> Scan:  # fmt: skip
+    """S_t = a_t S_(t-1) + k_t v_tT, y_t = scale S_tT q_t, the rows of S decaying by a_t.
+
+    q, k, v        (..., t, d), (..., t, d) and (..., t, e): float16, bfloat16, float32 or float64
+                   (NumPy, DLPack, `__array__`). Heads are leading axes
+    g, gk          (..., t), (..., t, d): the logarithms of a_t, of a step (RetNet, Mamba 2) and of
+                   each channel of k (GLA); both are added. None: a_t = 1
+    initial_state  (..., d, e), S before the first step; 0 by default
+    scale          1 / sqrt(d) by default, exactly
+
+    y has v's shape, state (..., d, e) is S after the last step. The bound is proven for one step
+    after the other and for chunks of 64 steps, whose weights and state may be kept in the arrays'
+    format, with sums in any order; where states grow, chunks may overflow
+    before steps do. Raises TypeError for other dtypes, ValueError for shapes that do
+    not fit and for more than 1024 steps. Sources: Katharopoulos et al. (2020),
+    arXiv:2006.16236; Yang et al. (2024), arXiv:2312.06635, GLA.
+    """
+    return Scan(**_BY_NAME["linear_attention"].ask(locals()))
+
+
+def linear_attention_backward(
+    dy: Any, q: Any, k: Any, v: Any, g: Any = None, gk: Any = None,
+    initial_state: Any = None, *, scale: float | None = None, certify: Certify = "enclosure",
+) -> Any:  # fmt: skip
+    """(dq, dk, dv, dg, dgk, dinitial_state), the gradients of sum(dy y) by the inputs that
+    are given: dq_t = scale S_t dy_t, the others by dS_t = scale q_t dy_tT + a_(t+1)
+    dS_(t+1). The last state has no cotangent. Otherwise as `linear_attention`."""
+    return tree("LinearAttention", _BY_NAME["linear_attention"].ask(locals()))
+
+
+def selective_scan(
+    x: Any, dt: Any, A: Any, B: Any, C: Any, D: Any = None, dt_bias: Any = None,
+    initial_state: Any = None, *, dt_softplus: bool = False, certify: Certify = "enclosure",
+) -> Scan:  # fmt: skip
+    """S_t = e^(s_t A) S_(t-1) + s_t x_t B_tT, y_t = S_t C_t + D x_t for each head, s_t = dt_t +
+    dt_bias, or its softplus: Mamba 2.
+
+    x              (..., t, h, p); dt (..., t, h); A, D and dt_bias (h,)
+    B, C           (..., t, g, n): g groups of heads share them, head i those of group i g // h
+    initial_state  (..., h, p, n), 0 by default
+
+    y has x's shape, state (..., h, p, n) is S after the last step. The bound is that of
+    `linear_attention`. Raises TypeError for other dtypes, ValueError for shapes that do not fit
+    and for more than 1024 steps.
+    Source: Dao and Gu (2024), arXiv:2405.21060.
+    """
+    return Scan(**_BY_NAME["selective_scan"].ask(locals()))
+
+
+def selective_scan_backward(
+    dy: Any, x: Any, dt: Any, A: Any, B: Any, C: Any, D: Any = None, dt_bias: Any = None,
+    initial_state: Any = None, *, dt_softplus: bool = False, certify: Certify = "enclosure",
+) -> Any:  # fmt: skip
+    """(dx, ddt, dA, dB, dC, dD, ddt_bias, dinitial_state), the gradients of sum(dy y) by the inputs
+    that are given: dC_t = S_tT dy_t, the others by dS_t = dy_t C_tT + e^(s_(t+1) A) dS_(t+1).
+    Otherwise as `selective_scan`."""
+    return tree("SelectiveScan", _BY_NAME["selective_scan"].ask(locals()))
