@@ -105,7 +105,7 @@ def _followed(problem: Problem, output: str, got: Array) -> Iterator[tuple[int, 
             and not here.any()
             and np.all(there == length - 1)
         }
-        for name in problem.inputs.keys() - last.keys():  # whole numbers, by their rows
+        for name in takes.keys() & problem.inputs.keys() - last.keys():  # whole numbers, by rows
             shape = problem.inputs[name].shape
             own = axis - _rows(problem, output) + _leading(takes[name], shape)
             if 0 <= own < _leading(takes[name], shape) and shape[own] == length:
