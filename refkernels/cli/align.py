@@ -33,6 +33,11 @@ def align(
         typer.Option(help="A run from another seed: it shows from which step on the loss curves "
                      "decide nothing. Repeatable: two or more."),
     ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option("--map", help="A JSON file of names in A to names in B, for layers and "
+                     "parameters that order and shapes do not match."),
+    ] = None,
     step: Annotated[
         list[int] | None, typer.Option(help="A captured step to judge; all by default. Repeatable.")
     ] = None,
@@ -91,7 +96,7 @@ def align(
         elif run_a is None:
             raise ValueError("There is nothing to align: give a captured run's folder, or --demo.")
         else:
-            verdict = _aligned(run_a, run_b, null or [], other_seed or [], step)
+            verdict = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
         written = [] if out is None else _write(out, verdict)
     ending = "\n" + page.usage(lang) if demo else ""
     pages.show(verdict, as_json, page.brief(verdict, lang) + ending, written)
@@ -103,13 +108,19 @@ def align(
 
 def _aligned(
     run_a: Path, run_b: Path | None, null_folders: list[Path], seed_runs: list[Path],
-    steps: list[int] | None,
+    map_file: Path | None, steps: list[int] | None,
 ) -> dict[str, Any]:  # fmt: skip
     from refkernels.alignment import align
     from refkernels.alignment.run import runs_in
 
     null_runs = [run for null in null_folders for run in runs_in(null)]
     options: dict[str, Any] = {"nulls": null_runs, "seeds": seed_runs}
+    if map_file is not None:
+        options["names"] = _json(map_file, "a map of names")
+        if not isinstance(options["names"], dict) or {*map(type, options["names"].values())} - {
+            str
+        }:
+            raise ValueError(f"{map_file} is not a map of names: give a JSON object of strings.")
     options["progress"] = lambda line: typer.echo(f"refkernels: {line}", err=True)
     return align(run_a, run_b, **options, steps=steps).to_dict()
 
@@ -120,7 +131,7 @@ def _demonstrated() -> dict[str, Any]:
     from refkernels.training.demo import write_runs
 
     with tempfile.TemporaryDirectory() as folder:
-        return _aligned(*write_runs(Path(folder)), [], [], None)
+        return _aligned(*write_runs(Path(folder)), [], [], None, None)
 
 
 def _json(path: Path, expected: str) -> Any:
