@@ -116,10 +116,8 @@ def _aligned(
     null_runs = [run for null in null_folders for run in runs_in(null)]
     options: dict[str, Any] = {"nulls": null_runs, "seeds": seed_runs}
     if map_file is not None:
-        options["names"] = _json(map_file, "a map of names")
-        if not isinstance(options["names"], dict) or {*map(type, options["names"].values())} - {
-            str
-        }:
+        names = options["names"] = _json(map_file, "a map of names")
+        if not isinstance(names, dict) or {*map(type, names.values())} - {str}:
             raise ValueError(f"{map_file} is not a map of names: give a JSON object of strings.")
     options["progress"] = lambda line: typer.echo(f"refkernels: {line}", err=True)
     return align(run_a, run_b, **options, steps=steps).to_dict()

@@ -213,6 +213,19 @@ def test_the_command_prints_the_verdict_and_ends_with_its_status(
     assert json.loads(alone.stdout)["verdict"]["word"] == "undecidable"
 
 
+def test_a_map_settles_what_order_does_not(runs: Path, tmp_path: Path) -> None:
+    names = tmp_path / "map.json"
+    names.write_text('{"blocks.0.act": "blocks.1.act"}')
+    result = invoked(
+        "align", runs / "right", runs / "perturbed", "--map", names, "--step", "0", "--json"
+    )
+    assert json.loads(result.stdout)["matched"]["layers"]["blocks.0.act"] == "blocks.1.act"
+    names.write_text('{"nowhere": "blocks.1.act"}')
+    result = invoked("align", runs / "right", runs / "perturbed", "--map", names)
+    assert result.exit_code == 2
+    assert "nowhere" in result.stderr
+
+
 def test_alignment_is_a_record(runs: Path) -> None:
     alignment = align(runs / "right", runs / "tanh_gelu", steps=[0])
     assert isinstance(alignment, Alignment)
