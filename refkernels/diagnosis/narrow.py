@@ -3,8 +3,7 @@ x = 300 in float16, of x = 1e20 in float32.
 
 A form of the op is read in float64, once for each primitive that somewhere exceeds the format, with
 that primitive's results infinite there. An intermediate is named where every element that this
-makes wrong has the same value in the kernel's answer, and no other is wrongly NaN, infinite or 0.
-Where further elements are wrong, the claim is only consistent.
+makes wrong has that value, and no other is wrongly special.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _LARGEST = 1 << 18  # elements of an output
 def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
     """The first intermediate, over all forms and formats, that explains these wrong elements."""
     special = wrong & (~np.isfinite(wide) | (wide == 0))
-    if wide.size > _LARGEST or not special.any():
+    if wide.size > _LARGEST or not (special if problem.op.function else wrong).any():
         return None
     forms, tried = problem.once(_forms, lambda: list(_forms(problem))), 0
     for format in dict.fromkeys((problem.format, BINARY32, BINARY16)):
@@ -70,6 +69,7 @@ def _models(
         return answers.get(output, np.zeros(0))
 
     own = answer(0)
+    own = np.asarray(problem.truth.reference[output]) if format is BINARY64 else own
     for number, node in sorted(exceeding.items(), key=itemgetter(0)):
         yield formula_of(node), own, answer(number)
 

@@ -52,7 +52,7 @@ def overflowing(formula: Formula, format: Format, chosen: int, beyond: dict[int,
 
     def changed(number: int, node: Node, array: Any) -> Any:
         size, end = np.abs(array), 2.0 * 2.0**format.emax
-        large = np.isfinite(size) & (size >= end)
+        large = (size >= end) & (np.isfinite(size) | np.isinf(end))  # binary64 has overflowed
         if large.any():
             beyond.setdefault(number, node)
         return np.where(large, np.copysign(np.inf, array), array) if number == chosen else None
