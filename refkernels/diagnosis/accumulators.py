@@ -113,6 +113,7 @@ def _in_parts(problem: Problem, output: str) -> Iterator[Variant]:
     if len(letters) < 2 or _digits(*(problem.inputs[name] for name in letters)) <= BINARY16.p:
         return
     (summed,) = set.intersection(*map(set, letters.values()))
+    others = dict.fromkeys(problem.op.optional if problem.direction == "backward" else ())
     for name, split in SPLITS.items():
         if name in _CAUSES and len(split.parts) > 1:
             factors = {}
@@ -122,7 +123,7 @@ def _in_parts(problem: Problem, output: str) -> Iterator[Variant]:
                 terms = [parts[pair[which]] for pair in split.pairs]
                 joined = np.concatenate(terms, own.index(summed) - len(own))
                 factors[factor] = joined.astype(array.dtype)
-            answer = problem.ask(factors)
+            answer = problem.ask({**others, **factors})  # no bias of another length
             reference = {output: answer.reference[output]}
             details = {"format": split.parts[0][0].name}
             yield Variant(_CAUSES[name], details, replace(answer, reference=reference))

@@ -1,6 +1,5 @@
 """Wrong special values and wrong numbers with a cause each are told together."""
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -65,25 +64,21 @@ def test_a_slope_of_the_result_beside_a_lost_nan() -> None:
 def test_kernels_and_parts_share_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault's answer is certified once, and a kernel is explained as it is alone."""
     x = RNG.standard_normal((6, 9)).astype(np.float32)
-    op = registry.get("softmax")
-    assert op.formulas is not None
     padded = np.exp(x) / (np.exp(x).sum(-1, keepdims=True) + np.float32(7))  # to 16 lanes
     spoilt = np.where(np.arange(9) == 4, np.float32(np.nan), padded * np.float32(1.01))
     kernels = {"padded": padded, "spoilt": spoilt, "again": padded * np.float32(1.0 + 2.0**-20)}
-    question = "softmax", {"x": x}
-    alone = {name: refkernels.explain(*question, y).to_dict() for name, y in kernels.items()}
-    asked: Counter[Any] = Counter()
+    question, asked = ("softmax", {"x": x}), list[Any]()
     certified = Formulas.certified
 
     def counted(self: Formulas, direction: Any, formula: Any, *rest: Any) -> Any:
-        asked[formula] += 1
+        asked.append(formula)
         return certified(self, direction, formula, *rest)
 
     monkeypatch.setattr(Formulas, "certified", counted)
+    alone = {name: refkernels.explain(*question, y).to_dict() for name, y in kernels.items()}
+    number = len(asked)
     together = refkernels.explain(*question, {n: {"y": y} for n, y in kernels.items()})
-    faults = {fault.forward for fault in op.formulas.faults} & asked.keys()
-    assert faults
-    assert {asked[formula] for formula in faults} == {1}
+    assert 0 < len(asked) - number < number
     for name, kernel in together.kernels.items():
         for key in ("verdict", "cause", "confidence"):
             assert getattr(kernel, key) == alone[name][key]

@@ -195,17 +195,19 @@ def other_divisors(program: Program) -> Iterator[Any]:
 @rule("divisor_differs", "reduction")  # sum / (n - 1) -> sum / n
 def other_numbers_of_terms(program: Program) -> Iterator[Any]:
     lengths = {length_of(node) for node in program.of("sum", "mean")}
-    divisors, waiting = dict[Node, None](), [node.operands[1] for node in program.of("divide")]
+    waiting = [(node.operands[1], node) for node in program.of("divide")]
+    divisors = dict[Node, Node]()  # and where it divides
     while waiting:
-        node = through(waiting.pop())
+        factor, quotient = waiting.pop()
+        node = through(factor)
         if node.op == "number":
-            divisors[node] = None
-        waiting += node.operands if node.op == "multiply" else ()
+            divisors[node] = quotient
+        waiting += [(own, quotient) for own in node.operands] if node.op == "multiply" else ()
     for node, n in itertools.product(divisors, sorted(lengths)):
         for divisor, name in ((n - 1, "n - 1"), (n, "n"), (n + 1, "n + 1")):
             if abs(node.option - n) <= 1 and divisor != node.option:
                 changes = {node: by()(lambda xp, divisor=divisor: xp.number(divisor))}
-                yield node, changes, {"n": n, "divisor": divisor, "by": name, "every": 1}
+                yield divisors[node], changes, {"n": n, "divisor": divisor, "by": name, "every": 1}
 
 
 def _each_and_every(nodes: Iterable[Node]) -> Iterator[list[Node]]:

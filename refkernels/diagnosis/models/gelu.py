@@ -23,6 +23,7 @@ _SLACK = 16.0
 _QUICK = 1.702  # of the sigmoid approximation (Hendrycks and Gimpel 2016, arXiv:1606.08415)
 _FLOAT64 = 2.0**-48  # relative: what a few operations in float64 lose
 _LEAST_LOSS = 1 / 16  # of a unit: what the rounding of 1 + erf loses, where it shows at all
+_LIBRARY = 4.0  # ulp: the largest error of a library's function
 
 
 # The cause where the op's form cancels, the other op, and the cause where that one is computed.
@@ -102,12 +103,20 @@ def _cancels(problem: Problem, name: str, got: Array) -> bool:
 
 def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
     """The outcome within the answer's bound plus that of the cancellation."""
-    u = min(problem.format.u, formats.BINARY32.u)
-    lost = np.nan_to_num(_cancellation_loss(problem, name) * _SLACK * u, nan=0.0, posinf=0.0)
-    wider = Answer(answer.reference, {name: answer.bound[name] + lost}, {})
-    result = fit(problem, name, got, wider)
-    assert result is not None
-    return Outcome(result.verdict in SOUND, result.equal, got.size, result.over_bound)
+    levels = [(min(problem.format.u, formats.BINARY32.u), _SLACK)]
+    if problem.format.p < formats.BINARY32.p:
+        levels.append((problem.format.u, 2.0 + _LIBRARY))
+    for u, units in levels:
+        lost = np.nan_to_num(_cancellation_loss(problem, name) * units * u, nan=0.0, posinf=0.0)
+        result = fit(
+            problem, name, got, Answer(answer.reference, {name: answer.bound[name] + lost}, {})
+        )
+        assert result is not None
+        fits = result.verdict in SOUND
+        outcome = Outcome(fits, result.equal, got.size, result.over_bound)
+        if fits:
+            break
+    return outcome
 
 
 def _cancellation_loss(problem: Problem, name: str) -> Array:
@@ -125,17 +134,19 @@ def _cancellation_loss(problem: Problem, name: str) -> Array:
 def models(
     problem: Problem, function: Callable[[float], float] = math.erf
 ) -> Iterator[tuple[str, Array]]:
-    """The erf forms in the working precision, or those by erfc, which do not cancel."""
+    """The erf forms in the working precision, and in the format where that is narrower; or those
+    by erfc, which do not cancel."""
     x, storage = problem.inputs["x"], problem.format.storage
-    kind = formats.working_format(problem.format).storage
-    for form, divide, half in (
-        ("0.5 x (1 + erf(x / sqrt 2))", True, True),
-        ("0.5 x (1 + erf(x sqrt(1/2)))", False, True),
-        ("x (0.5 (1 + erf(x / sqrt 2)))", True, False),
-        ("x (0.5 (1 + erf(x sqrt(1/2))))", False, False),
-    ):
-        values = _erf_form(formats.cast(x, kind), divide, half, function)
-        yield f"{form} in {kind}", formats.cast(values, storage)
+    narrow = problem.format.p < formats.BINARY32.p
+    for kind in (np.dtype(np.float32), storage) if narrow else (storage,):
+        for form, divide, half in (
+            ("0.5 x (1 + erf(x / sqrt 2))", True, True),
+            ("0.5 x (1 + erf(x sqrt(1/2)))", False, True),
+            ("x (0.5 (1 + erf(x / sqrt 2)))", True, False),
+            ("x (0.5 (1 + erf(x sqrt(1/2))))", False, False),
+        ):
+            values = _erf_form(formats.cast(x, kind), divide, half, function)
+            yield f"{form} in {kind}", formats.cast(values, storage)
 
 
 def _erf_form(x: Array, divide: bool, half: bool, function: Callable[[float], float]) -> Array:
