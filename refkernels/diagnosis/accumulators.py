@@ -113,7 +113,9 @@ def _in_parts(problem: Problem, output: str) -> Iterator[Variant]:
     if len(letters) < 2 or _digits(*(problem.inputs[name] for name in letters)) <= BINARY16.p:
         return
     (summed,) = set.intersection(*map(set, letters.values()))
-    others = dict.fromkeys(problem.op.optional if problem.direction == "backward" else ())
+    others: dict[str, Any] = dict.fromkeys(
+        problem.op.optional if problem.direction == "backward" else ()
+    )
     for name, split in SPLITS.items():
         if name in _CAUSES and len(split.parts) > 1:
             factors = {}

@@ -17,18 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops.letters import Argument, Signature
 
 LARGEST = 1 << 16  # elements of all inputs: larger questions are cut
-_MOST, _FEWEST = (
-    1 << 15,
-    16,
-)  # elements of a part's inputs; of an output's, in the axes that are cut
+_MOST = 1 << 15  # elements of a part's inputs
+_FEWEST = 16  # indices that are left of the axes that are cut, of all together
 
-_ROUNDED = 2.0**-50  # relative, of a float64 that stands for an exact number
 Axis = tuple[str, int]  # an array and one of its axes
 Indices = npt.NDArray[np.intp]
 
@@ -44,28 +40,21 @@ def of(problem: Problem, outputs: Arrays) -> tuple[Problem, Arrays] | None:
         with suppress(ValueError, TypeError):  # of shapes that do not fit
             inputs = {name: _cut(array, name, cuts) for name, array in problem.inputs.items()}
             part = replace(problem, inputs=inputs)
-            alike = {
-                n: _cut(y, n, cuts) for n, y in outputs.items() if _same(problem, part, n, cuts)
-            }
+            alike = [name for name in outputs if _same(problem, part, name, cuts)]
             if 2 * part.size < problem.size and alike:
-                return part, alike
+                return part, {name: _cut(outputs[name], name, cuts) for name in alike}
     return None
 
 
 def _same(problem: Problem, part: Problem, output: str, cuts: Mapping[Axis, Indices]) -> bool:
-    """Whether the part's right answer is the whole's."""
-    reference, own = (asked.truth.reference[output] for asked in (problem, part))
-    exact, width = (_cut(array, output, cuts) for array in _measured(reference))
-    near, its_width = _measured(own)
-    if exact.shape != near.shape:
+    """Whether the part's right answer is the whole's, as far as both can be rounded."""
+    format = problem.format_of(output)
+    whole, own = (asked.truth.reference[output].round(format) for asked in (problem, part))
+    exact, sure = (_cut(array, output, cuts) for array in whole)
+    if exact.shape != own[0].shape:
         return False
-    with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(exact - near) > width + its_width + _ROUNDED * np.abs(exact)
-    return not bool(np.any(apart | (np.isnan(exact) != np.isnan(near))))
-
-
-def _measured(reference: Enclosure) -> tuple[Array, Array]:
-    return np.asarray(reference), np.ldexp(reference.radius, reference.scale)
+    alike = (exact == own[0]) | (np.isnan(exact) & np.isnan(own[0]))
+    return bool(np.all(alike | ~(sure & own[1])))
 
 
 def _rows(problem: Problem, output: str) -> int:

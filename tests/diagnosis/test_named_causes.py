@@ -27,11 +27,9 @@ def test_smoothing_over_another_number_of_classes_is_proven(
     params = {"reduction": "none", "label_smoothing": 0.125}
     inputs = {"x": x, "target": target}
     explanation = refkernels.explain("cross_entropy", inputs, {"loss": loss}, params)
-    kind = (
-        ("divisor_differs", "divisor") if spread == classes + 1 else ("constant_differs", "value")
-    )
-    assert (explanation.cause, explanation.confidence) == (kind[0], "proven")
-    assert explanation.candidates[0].details[kind[1]] == spread
+    what = ("divisor", "divisor") if spread == classes + 1 else ("constant", "value")
+    assert (explanation.cause, explanation.confidence) == (f"{what[0]}_differs", "proven")
+    assert explanation.candidates[0].details[what[1]] == spread
     right = -(1 - e) * own - e / dtype(classes) * y.sum(-1)
     explanation = refkernels.explain("cross_entropy", inputs, {"loss": right}, params)
     assert explanation.cause in (None, "summation_order")
