@@ -12,24 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+import pins
 
 import refkernels
 from refkernels.records.words import SOUND
-
-
-def arrays(corpus: Any, kernel: dict[str, Any], name: str, part: str) -> dict[str, Any]:
-    """The inputs or outputs of a kernel, in their own dtypes."""
-    found = {}
-    for key in corpus.files:
-        if key.startswith(f"{name}/{part}/"):
-            array, short = corpus[key], key.rsplit("/", 1)[1]
-            dtype = kernel["dtypes"][f"{part}.{short}"]
-            found[short] = array.view(getattr(ml_dtypes, dtype, dtype))
-    return found
 
 
 def as_expected(expect: str, found: Any) -> bool:
@@ -41,16 +31,15 @@ def as_expected(expect: str, found: Any) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("corpus")
+    parser.add_argument("corpus", type=Path)
     parser.add_argument("--only", default="", help="kernels whose name has this pattern")
     asked = parser.parse_args()
-    with np.load(asked.corpus, allow_pickle=False) as corpus:
-        kernels = json.loads(corpus["meta"].tobytes())
-        for name in filter(re.compile(asked.only).search, kernels):
-            kernel = kernels[name]
-            inputs, outputs = (arrays(corpus, kernel, name, part) for part in ("in", "out"))
-            question = kernel["op"], inputs, outputs, kernel["params"], kernel["direction"]
-            found = refkernels.explain(*question)
+    with np.load(asked.corpus, allow_pickle=False) as archive:
+        kernels = json.loads(archive["meta"].tobytes())
+    for path, question in pins.corpus(asked.corpus):
+        name = path.partition("/")[2]
+        if re.search(asked.only, name):
+            kernel, found = kernels[name], refkernels.explain(*question)
             named = (c for c in found.candidates if c.cause == found.cause and c.confidence)
             best = next(named, None)
             bits = best.evidence.bits if best is not None and best.evidence else 0.0

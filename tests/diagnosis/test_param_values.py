@@ -172,7 +172,10 @@ def test_what_is_proven_of_a_param_holds_the_value_that_was_used(name: str, para
         if used == asked or used not in op.definition.domain(param):
             continue
         with np.errstate(all="ignore"):
-            outputs = op.plain(direction, inputs, {**op.params, **params, param: used}, format)
+            try:
+                outputs = op.plain(direction, inputs, {**op.params, **params, param: used}, format)
+            except ValueError:  # no such value beside these inputs: a z-loss with weights
+                continue
         explanation = refkernels.explain(op, inputs, outputs, params, direction=direction)
         for candidate in explanation.candidates:
             details = candidate.details
