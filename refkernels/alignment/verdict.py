@@ -96,8 +96,11 @@ def decide(
             Suspect(clip_finding.step, "clip", "gradients", clip_finding.run, clip_finding)
         )
     if traced is not None and (traced.forward or (parted is None and clip_finding is None)):
+        named = {one.where for one in suspects if getattr(one.source, "cause", None)}
         suspects += [
-            Suspect(traced.step, one.stage, one.where, "", one) for one in traced.differences
+            Suspect(traced.step, one.stage, one.where, "", one)
+            for one in traced.differences
+            if one.edit or one.where.split(" (")[0] not in named  # whose cause says what differs
         ]
     if parted is not None and not _explained(parted, suspects):
         suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))

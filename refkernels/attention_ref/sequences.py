@@ -38,7 +38,7 @@ class Sequences:
 
     def of_queries(self, array: Array) -> Array:
         """One number for each query, from one for each sequence."""
-        return array[..., None] if self.packed is None else array[self.packed]
+        return array[..., None] if self.packed is None else np.append(array, 0)[self.packed]
 
     def seen(self, causal: Any, window: Any, block: Any) -> dict[str, Array | None]:
         """Each query's own place among all keys, and the first and the last key that it sees; None
@@ -86,6 +86,11 @@ def packed(
         starts, lengths = ends[_NAMES[1]][:-1], np.diff(ends[_NAMES[1]])
     else:
         starts, lengths = np.arange(count) * (keys // max(count, 1)), pages
+    prefix = inputs.get("prefix")
+    if prefix is not None and prefix.shape != (count,):
+        raise ValueError(
+            f"prefix has shape {prefix.shape}: {count} packed sequences need ({count},)."
+        )
     if len(lengths) != count:
         raise ValueError(f"cu_seqlens_q has {count} sequences, and the keys have {len(lengths)}.")
     place = np.arange(queries)

@@ -149,7 +149,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "thread.txt").write_text(printed, encoding="utf-8")
     (folder / "made").mkdir()
     (folder / "made" / "records.jsonl").touch()
-    functions = ("layernorm", "fast_ln", "my_gelu", "my_sum", "scaled_matmul")
+    functions = ("layernorm", "fast_ln", "my_gelu", "my_sum", "scaled_matmul", "cast")
     kernels = "".join(f"def {name}(x):\n    return x\n" for name in functions)
     for name in ("my_kernels.py", "triton_ln.py", "libmine.so"):
         (folder / name).write_text(kernels, encoding="utf-8")

@@ -77,11 +77,8 @@ def test_a_loss_without_its_eps_is_named_and_a_hand_written_update_is_not(
     right = captured["adamw"]
     verdict = align(right, captured["loss_without_eps"], steps=[0]).verdict
     assert verdict.first is not None
-    assert (verdict.first.step, verdict.first.topic, verdict.first.where) == (
-        0,
-        "backward",
-        "masked",
-    )
+    first = verdict.first.step, verdict.first.topic, verdict.first.where
+    assert first == (0, "backward", "masked")
     assert verdict.first.run == "B"
     assert verdict.first.source.cause == "eps_differs"  # type: ignore[union-attr]
     assert align(right, captured["by_hand"], steps=[0]).verdict.suspects == ()

@@ -15,6 +15,8 @@ from refkernels.frameworks.catalog import Framework
 from refkernels.frameworks.gateway import Session
 
 ATTENTION = ("attention", "rotary")
+FUSED = {"selective_log_softmax", *(op.name for op in fused_ref.OPS)}
+SCANS = ("linear_attention", "selective_scan")
 OPS = {name: op.outputs[0] for name, op in registry.ops().items()}
 LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",
@@ -93,7 +95,7 @@ def test_numpy_s_layernorm_is_the_usual_formula_and_is_reported_as_one(dtype: st
     inputs = {"x": x, "weight": weight[0], "bias": bias[0]}
     with gateway.Session("numpy") as session:
         outputs = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
-        of_formulas = ("scaled_matmul", "conv1d", "conv2d", *ATTENTION)
+        of_formulas = ("scaled_matmul", "conv1d", "conv2d", *ATTENTION, *SCANS)
         composed = ("linear", "layernorm", "rms_norm", *LOSSES, *of_formulas)
         formulas = dict.fromkeys(composed, "NumPy formula")
         assert session.info["formulas"] == formulas
@@ -112,7 +114,7 @@ def test_what_an_adapter_composes_is_called_composed() -> None:
                 namespace = eval(ast.unparse(node.value))
         composed[framework.name] = tuple(name for name in namespace if name in ATTENTION)
         if framework.name not in ("numpy", "jax", "onnxruntime", "tensorflow"):
-            assert set(namespace) <= {*ATTENTION, *(op.name for op in fused_ref.OPS)}
+            assert set(namespace) <= {*ATTENTION, *FUSED}
             assert all(name.endswith(" ops") for name in namespace.values())
     assert composed == {
         "numpy": ATTENTION, "libm": (), "torch": ("rotary",), "paddle": ("rotary",),
