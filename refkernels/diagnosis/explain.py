@@ -157,6 +157,8 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
     explanation = None if smaller is None else explain_kernel(*smaller)
     if smaller is None or explanation is None or explanation.cause is None:
         return None
+    if explanation.confidence not in SURE and problem.size <= part.READABLE:
+        return None  # all of it may tell more
     evidence = {
         **explanation.evidence,
         "outputs": {name: fit.record for name, fit in fits.items()},

@@ -104,7 +104,8 @@ def _lost(
         return None
     rounded = formats.cast(model, problem.format_of(output))
     changed = (model != own) & ~(np.isnan(model) & np.isnan(own))
-    lost = wrong_elements(problem, output, rounded) & changed
+    finite = np.isfinite(np.asarray(problem.truth.reference[output]))
+    lost = wrong_elements(problem, output, rounded) & changed & finite
     if not lost.any() or np.any(lost & ~wrong):
         return None
     expected = to_float64(rounded)[lost]

@@ -22,6 +22,7 @@ from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops.letters import Argument, Signature
 
 LARGEST = 1 << 16  # elements of all inputs: larger questions are cut
+READABLE = 1 << 17  # and these are read whole, where a part does not tell
 _MOST = 1 << 15  # elements of a part's inputs
 _FEWEST = 16  # indices that are left of the axes that are cut, of all together
 

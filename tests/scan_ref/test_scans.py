@@ -81,3 +81,18 @@ ONES = np.ones((5, 3, 2), np.float32)
 def test_shapes_that_do_not_fit_are_refused(question: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         question()
+
+
+def test_all_pairs_of_steps_are_right_and_no_decay_is_wrong() -> None:
+    """y = scale (Q Kᵀ ∘ e^(c_i - c_j)) V for j <= i, with c the running sum of g."""
+    for g in (G, 0 * G):
+        c = np.cumsum(g, axis=-1)
+        decay = np.tril(np.exp(c[..., :, None] - c[..., None, :]))
+        y = np.float32(0.5) * (np.matmul(Q, K.swapaxes(-1, -2)) * decay) @ V
+        state = np.matmul((K * np.exp(c[..., -1:] - c)[..., None]).swapaxes(-1, -2), V)
+        question = "linear_attention", {"q": Q, "k": K, "v": V, "g": G}, {"y": y, "state": state}
+        if g is G:
+            assert_kernel(*question)
+        else:
+            with pytest.raises(AssertionError, match="no digit is right"):
+                assert_kernel(*question)
