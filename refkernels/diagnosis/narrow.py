@@ -104,8 +104,8 @@ def _lost(
         return None
     rounded = formats.cast(model, problem.format_of(output))
     changed = (model != own) & ~(np.isnan(model) & np.isnan(own))
-    finite = np.isfinite(np.asarray(problem.truth.reference[output]))
-    lost = wrong_elements(problem, output, rounded) & changed & finite
+    defined = ~np.isnan(np.asarray(problem.truth.reference[output]))
+    lost = wrong_elements(problem, output, rounded) & changed & defined
     if not lost.any() or np.any(lost & ~wrong):
         return None
     expected = to_float64(rounded)[lost]
