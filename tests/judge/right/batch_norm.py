@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+from sum import _chan
 
 
 def _of_channels(array, like, missing):
@@ -97,21 +98,6 @@ def _welford(rows):
         step = rows[:, i] - mean
         mean = mean + step / kind(i + 1)
         squares = squares + step * (rows[:, i] - mean)
-    return mean, squares
-
-
-def _chan(rows):
-    kind, count = rows.dtype.type, 0
-    mean = squares = np.zeros(rows.shape[0], rows.dtype)
-    for i in range(0, rows.shape[-1], 8):
-        part = rows[:, i : i + 8]
-        m = part.shape[-1]
-        of_part = part.mean(-1)
-        step, joined = of_part - mean, count + m
-        within = np.square(part - of_part[:, None]).sum(-1)
-        mean = mean + step * kind(m / joined)
-        squares = squares + within + step * step * kind(count * m / joined)
-        count = joined
     return mean, squares
 
 

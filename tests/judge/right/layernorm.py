@@ -64,18 +64,8 @@ def welford_layernorm(x, weight, bias, eps=1e-5):
 
 
 def chan_layernorm(x, weight, bias, eps=1e-5):
-    kind, count = x.dtype.type, 0
-    mean = squares = np.zeros(x.shape[:-1], x.dtype)
-    for i in range(0, x.shape[-1], 8):
-        part = x[..., i : i + 8]
-        m = part.shape[-1]
-        of_part = part.mean(-1)
-        within = np.square(part - of_part[..., None]).sum(-1)
-        step, joined = of_part - mean, count + m
-        mean = mean + step * kind(m / joined)
-        squares = squares + within + step * step * kind(count * m / joined)
-        count = joined
-    variance = squares / kind(max(count, 1))
+    mean, squares = sums._chan(x)
+    variance = squares / x.dtype.type(max(x.shape[-1], 1))
     return _normed(x, mean[..., None], variance[..., None], weight, bias, eps)
 
 

@@ -43,18 +43,9 @@ def welford_var(x, axis=-1, ddof=0):
 
 
 def chan_var(x, axis=-1, ddof=0):
-    rows, kind, count = sums._rows(x, axis), x.dtype.type, 0
-    mean = squares = np.zeros(rows.shape[:-1], x.dtype)
-    for i in range(0, rows.shape[-1], 8):
-        part = rows[..., i : i + 8]
-        m = part.shape[-1]
-        of_part = part.mean(-1)
-        within = np.square(part - of_part[..., None]).sum(-1)
-        step, joined = of_part - mean, count + m
-        mean = mean + step * kind(m / joined)
-        squares = squares + within + step * step * kind(count * m / joined)
-        count = joined
-    return _divided(squares if count else squares * np.nan, count, ddof)
+    rows = sums._rows(x, axis)
+    squares, n = sums._chan(rows)[1], rows.shape[-1]
+    return _divided(squares if n else squares * np.nan, n, ddof)
 
 
 globals().update(with_totals({"var": _two_pass}, sums.TOTALS))
