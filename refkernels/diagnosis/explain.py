@@ -21,7 +21,7 @@ from refkernels.diagnosis.explanation import Difference, Explanation, evidence_o
 from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate
 from refkernels.diagnosis.multiples import FACTOR
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.diagnosis.variants import axes
 from refkernels.diagnosis.wrong import judged_wrong, places
@@ -157,7 +157,7 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
     explanation = None if smaller is None else explain_kernel(*smaller)
     if smaller is None or explanation is None or explanation.cause is None:
         return None
-    if explanation.confidence not in SURE and problem.size <= part.READABLE:
+    if explanation.confidence not in SURE and problem.size <= READABLE:
         return None  # all of it may tell more
     evidence = {
         **explanation.evidence,

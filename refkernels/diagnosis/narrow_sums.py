@@ -24,19 +24,18 @@ from refkernels.diagnosis import evidence, recovered
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Claim
-from refkernels.diagnosis.problem import Arrays, Doubles, Problem
+from refkernels.diagnosis.problem import READABLE, Arrays, Doubles, Problem
 from refkernels.diagnosis.recovered import Recovered
 from refkernels.metrology import ulp
 
-_LARGEST = 1 << 17  # elements of all inputs
-_ELEMENTS = 1 << 12, _LARGEST  # that are read, of some rows first
+_ELEMENTS = 1 << 12, READABLE  # that are read, of some rows first
 _STEPS = range(-40, 41)  # spacings between a sum and the right one
 _TIES = 2.0**-8  # the share of saved numbers so near a tie that another exp rounds them otherwise
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For each output that is not ordinary, the first form whose sums can be solved for."""
-    if problem.format not in (BINARY16, BFLOAT16) or problem.size > _LARGEST:
+    if problem.format not in (BINARY16, BFLOAT16) or problem.size > READABLE:
         return
     for name, got in outputs.items():
         seen, lengths = evidence.observe(problem, got, fits[name]), np.zeros(got.size)

@@ -22,7 +22,6 @@ from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops.letters import Argument, Signature
 
 LARGEST = 1 << 16  # elements of all inputs: larger questions are cut
-READABLE = 1 << 17  # and these are read whole, where a part does not tell
 _MOST = 1 << 15  # elements of a part's inputs
 _FEWEST = 16  # indices that are left of the axes that are cut, of all together
 
@@ -34,8 +33,14 @@ def of(problem: Problem, outputs: Arrays) -> tuple[Problem, Arrays] | None:
     """The part, and the outputs there; None where the question cannot be cut."""
     if any(isinstance(value, list | tuple) for value in problem.inputs.values()):
         return None
-    links = {name: dict(_followed(problem, name, got)) for name, got in outputs.items()}
-    leading = {n: {k: a for k, a in by.items() if k < _rows(problem, n)} for n, by in links.items()}
+    asked = problem.direction, problem.inputs, problem.params
+    signature = problem.definition.question(*asked).signature
+    rows = {name: _rows(signature.gives[name], got.shape) for name, got in outputs.items()}
+    links = {
+        name: dict(_followed(problem, signature, name, rows[name], got))
+        for name, got in outputs.items()
+    }
+    leading = {n: {k: a for k, a in by.items() if k < rows[n]} for n, by in links.items()}
     for tried, fewest in ((links, _FEWEST), (leading, _FEWEST), (leading, _FEWEST // 4)):
         cuts = _cuts(problem, outputs, tried, fewest)
         with suppress(ValueError, TypeError):  # of shapes that do not fit
@@ -58,23 +63,16 @@ def _same(problem: Problem, part: Problem, output: str, cuts: Mapping[Axis, Indi
     return bool(np.all(alike | ~(sure & own[1])))
 
 
-def _rows(problem: Problem, output: str) -> int:
-    """How many axes of an output are rows, before those that have a letter."""
-    return _leading(_signature(problem).gives[output], problem.truth.reference[output].shape)
-
-
-def _signature(problem: Problem) -> Signature:
-    asked = problem.direction, problem.inputs, problem.params
-    return problem.definition.question(*asked).signature
-
-
-def _leading(argument: Argument, shape: tuple[int, ...]) -> int:
+def _rows(argument: Argument, shape: tuple[int, ...]) -> int:
+    """How many axes of an array are rows, before those that have a letter."""
     return max(len(shape) - len(argument.own), 0) if argument.rows else 0
 
 
-def _followed(problem: Problem, output: str, got: Array) -> Iterator[tuple[int, set[Axis]]]:
+def _followed(
+    problem: Problem, signature: Signature, output: str, rows: int, got: Array
+) -> Iterator[tuple[int, set[Axis]]]:
     """The axes of inputs along which an element is read at its own index along an output's axis."""
-    takes = _signature(problem).takes
+    takes = signature.takes
 
     def read(index: tuple[int, ...]) -> Mapping[str, tuple[Indices, ...]]:
         asked = problem.direction, output, index, problem.inputs, problem.params
@@ -97,8 +95,9 @@ def _followed(problem: Problem, output: str, got: Array) -> Iterator[tuple[int, 
         }
         for name in takes.keys() & problem.inputs.keys() - last.keys():  # whole numbers, by rows
             shape = problem.inputs[name].shape
-            own = axis - _rows(problem, output) + _leading(takes[name], shape)
-            if 0 <= own < _leading(takes[name], shape) and shape[own] == length:
+            leading = _rows(takes[name], shape)
+            own = axis - rows + leading
+            if 0 <= own < leading and shape[own] == length:
                 found.add((name, own))
         yield axis, found
 

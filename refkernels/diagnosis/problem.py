@@ -28,6 +28,7 @@ Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 Doubles = npt.NDArray[np.float64]
 T = TypeVar("T")
+READABLE = 1 << 17  # elements of all inputs, up to which hundreds of formulas are read whole
 _KEPT = 1 << 14  # elements of the inputs, up to which answers to other questions are kept
 
 

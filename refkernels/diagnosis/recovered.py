@@ -28,10 +28,9 @@ from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
-from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.problem import READABLE, Array, Arrays, Doubles, Problem
 from refkernels.metrology import ulp
 
-_LARGEST = 1 << 17  # elements of all inputs
 _MOST = 4  # statistics of a row
 _STEPS = 5  # of Newton's method
 _APART = 2.0**-10  # a share of what a statistic changes that no other changes alike
@@ -75,7 +74,7 @@ class SolvedStatistics(NamedTuple):
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For each output that is not ordinary, what its rows' statistics show."""
     wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary and np.any(got)}
-    if problem.size > _LARGEST:
+    if problem.size > READABLE:
         return
     for name, got in wrong.items():
         plain = Screen(problem, {name: got})

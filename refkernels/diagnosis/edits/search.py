@@ -27,13 +27,12 @@ from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutpu
 from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.wrong import judged_wrong
 from refkernels.ops import edits as editing
 from refkernels.ops.formula import Formula, Whole, several
 
-_LARGEST = 1 << 17  # elements of all inputs
 _SURVIVORS, _COMPARED = 4, 12  # of an output
 _FIRST = 16  # edits, of which every two are tried together
 _SAME, _SOLVED = 1e-9, 1e-5  # relative difference of predictions of one program
@@ -110,7 +109,7 @@ def _alike(a: Any, b: Any, near: float) -> bool:
 
 def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The edits that explain wrong outputs: one; a number that is solved for; or two."""
-    if problem.size > _LARGEST or not outputs:
+    if problem.size > READABLE or not outputs:
         return
     found: list[NearEdits] = []
     singles: list[NearEdits] = []

@@ -19,9 +19,8 @@ from refkernels.diagnosis.edits.indices import by_parts, changes_of
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.hypothesis import VALUE, Variant
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 
-_LARGEST = 1 << 17  # elements of all inputs
 _USUAL = (1, 2, 4, 8, 16, 32)
 _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
 
@@ -53,7 +52,7 @@ def other_views(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterator[Variant]:
     """The view that comes nearest to each wrong output, where what it leaves is mere rounding."""
-    if problem.op.definition is None or problem.size > _LARGEST or not outputs:
+    if problem.op.definition is None or problem.size > READABLE or not outputs:
         return
     screen = Screen(problem, outputs)
     if not screen.has_a_program:
