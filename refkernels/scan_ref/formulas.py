@@ -170,7 +170,7 @@ def selective(
     step = _softplus(xp, step) if dt_softplus else step
     heads = np.arange(x.shape[-2]) * B.shape[-2] // max(x.shape[-2], 1)
     q, k = (_heads_first(xp, xp.take(a, heads, axis=-2)) for a in (C, B))
-    rates = xp.rearrange(lambda part: np.swapaxes(part, -1, -2), step * A)
+    rates = _turned(xp, step * A)
     state = None if initial_state is None else _turned(xp, initial_state)
     v = _heads_first(xp, x * _column(xp, step))
     y, state = scan(xp, q=q, k=k, v=v, scale=xp.number(1), initial_state=state, g=rates)
