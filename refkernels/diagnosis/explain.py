@@ -196,14 +196,20 @@ def _unexplained(outputs: Arrays, fits: dict[str, Fit], candidates: list[Candida
     that has no reason; unless the range of a format explains them, or all of them is explained by
     what nothing here can weigh: beside that rival, no edit could be sure."""
     sure = {
-        candidate.output
-        for candidate in candidates
-        if (candidate.cause in patterns.OF_RANGE and not candidate.ruled_out)
-        or (candidate.prediction is None and candidate.confidence and candidate.cause == VALUE)
-        or (candidate.confidence in SURE and candidate.cause not in patterns.PLACES)
-        if not ("fitted" in candidate.details and candidate.cause == FACTOR)
+        c.output
+        for c in candidates
+        if (c.cause in patterns.OF_RANGE and not c.ruled_out and not _of_some(c))
+        or (c.prediction is None and c.confidence and c.cause == VALUE)
+        or (c.confidence in SURE and c.cause not in patterns.PLACES)
+        if not ("fitted" in c.details and c.cause == FACTOR)
     }
     return {n: got for n, got in outputs.items() if n not in sure and not fits[n].ordinary}
+
+
+def _of_some(candidate: Candidate) -> bool:
+    """Whether an overflow accounts for some of the wrong elements alone."""
+    wrong = candidate.details.get("wrong")
+    return bool(candidate.details.get("overflows", wrong) != wrong)
 
 
 def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidate]:
