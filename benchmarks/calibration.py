@@ -40,7 +40,7 @@ import refkernels
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.contexts.working import Working
+from refkernels.contexts.working import RoundedArithmetic
 from refkernels.diagnosis.hypothesis import HARMLESS
 from refkernels.op import Direction, Op
 from refkernels.records.files import write_whole
@@ -58,7 +58,7 @@ Array = np.ndarray
 Arrays = dict[str, Any]
 
 
-class Unsaved(Working):
+class Unsaved(RoundedArithmetic):
     """What the forward pass saves is not rounded."""
 
     def saved(self, a: Any) -> Any:
@@ -91,7 +91,7 @@ class Right:
                 }
                 answers = {name: self._near(y, rng) for name, y in exact.items()}
             else:
-                form = definition.way(self.direction).forms[self.form]
+                form = definition.of(self.direction).forms[self.form]
                 question = (self.direction, form, arrays, self.settings, self.dtype.name)
                 rounded = answers = definition.computed(*question, **self.options)
             answers = {name: self._moved(y, rng) for name, y in answers.items()}
@@ -116,7 +116,7 @@ class Right:
         if definition is None or self.dtype.itemsize > 2:
             return False
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
-        form = definition.way(self.direction).forms[self.form]
+        form = definition.of(self.direction).forms[self.form]
         question = (self.direction, form, arrays, self.settings, self.dtype.name)
         options = {**self.options, "scalars": definition.scalars}
         xp = Unsaved(formats.working_format(self.format), self.format, **options)
@@ -158,7 +158,7 @@ def right(seed: int) -> Right:
     """The kernel of that number."""
     rng = np.random.default_rng([2000, seed])
     op, direction = WAYS[seed % len(WAYS)]
-    forms = [""] if op.definition is None else list(op.definition.way(direction).forms)
+    forms = [""] if op.definition is None else list(op.definition.of(direction).forms)
     options = {"order": str(rng.choice(ORDERS)), "seed": seed, "fma": bool(rng.integers(2))}
     return Right(
         op,

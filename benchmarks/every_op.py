@@ -220,7 +220,7 @@ def right(count: int) -> Iterator[tuple[str, Planted]]:
         if not questions:
             continue
         _, inputs, params = questions[turn % len(questions)]
-        forms = list(op.formulas.way(direction).forms.values())
+        forms = list(op.formulas.of(direction).forms.values())
         form = forms[turn // len(questions) % len(forms)]
         outputs = _computed(op, form, (inputs, params), direction, dtype, seed)
         if not _same_specials(op, outputs, inputs, params, direction):  # its form is for numbers

@@ -173,7 +173,7 @@ def question(op: Any, direction: Any, rng: Any, large: bool) -> tuple[dict[str, 
 
 
 def _with_rows(op: Any, direction: Any, arrays: dict[str, Any]) -> dict[str, Any]:
-    takes = definition(op).way(direction).signature.takes
+    takes = definition(op).of(direction).signature.takes
 
     def first(name: str, array: Any) -> str:
         """The letter of the first axis."""
@@ -201,7 +201,7 @@ def plantings(op: Any, direction: Any, places: Any) -> Iterator[Callable[[int | 
         derive = formulas.derive
         for form in formulas.forward.forms.values():
             yield lambda k, form=form: derive(edited(form, _chosen(places, k)))
-    for form in formulas.way(direction).forms.values():
+    for form in formulas.of(direction).forms.values():
         yield lambda k, form=form: edited(form, _chosen(places, k))
 
 

@@ -9,9 +9,9 @@ language model tied to the word embedding, next-sentence prediction, and BERT's 
     sum(w ce) / (sum(w) + 1e-5) + mean(nsp)
 
 Read in `Arb`, every operation is enclosed: the loss and its gradients come with proven digits. Read
-in `Working("float32")`, it is what a plain float32 kernel computes. `loss` is the formula; weights
-are arrays by name (linear weights (out, in)), a batch is ids, types, mask, positions, labels,
-weights, next. Source: Devlin et al. (2019), arXiv:1810.04805.
+in `RoundedArithmetic("float32")`, it is what a plain float32 kernel computes. `loss` is the
+formula; weights are arrays by name (linear weights (out, in)), a batch is ids, types, mask,
+positions, labels, weights, next. Source: Devlin et al. (2019), arXiv:1810.04805.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.contexts import Arb, Gradient, Working, objects
+from refkernels.contexts import Arb, Gradient, RoundedArithmetic, objects
 from refkernels.contexts.gradient import Taped
 
 Array = npt.NDArray[Any]
@@ -127,7 +127,7 @@ def main() -> None:
     arguments = parser.parse_args()
     weights, batch = load(rows=arguments.rows)
     for name in ("float32", "float64"):
-        xp = Working(name)
+        xp = RoundedArithmetic(name)
         value = loss(xp, {key: xp.array(weight) for key, weight in weights.items()}, batch)
         print(f"{name:10} {float(xp.store(value).data.item()):.17g}")
     began = time.perf_counter()

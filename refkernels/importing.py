@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from refkernels.arithmetic.mode import imported, in_default_mode
+from refkernels.arithmetic.mode import imported, with_default_fenv
 
 _OURS = "refkernels."
 
@@ -38,7 +38,7 @@ def _guard(loader: Any) -> None:
     if loader is None or "exec_module" in vars(loader):
         return
     unguarded = loader.exec_module
-    guarded = in_default_mode(unguarded)
+    guarded = with_default_fenv(unguarded)
 
     def exec_module(module: ModuleType) -> None:
         (guarded if module.__name__.startswith(_OURS) else unguarded)(module)

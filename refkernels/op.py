@@ -17,7 +17,7 @@ from refkernels.arithmetic.arrays import LOW, Kind, as_array_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify
 from refkernels.records.words import DIRECTIONS, DTYPES, Direction
 
@@ -59,7 +59,7 @@ class Case:
     directions: tuple[Direction, ...] = DIRECTIONS
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "build", in_default_mode(self.build))
+        object.__setattr__(self, "build", with_default_fenv(self.build))
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ class Op:
         if definition is None:
             forms = self.forms(direction, inputs, params, format)
             return (forms if len(forms) > 1 else {},)
-        if len(definition.way(direction).forms) < 2:
+        if len(definition.of(direction).forms) < 2:
             return ()
         return definition.attainable(direction, inputs, {**self.params, **params}, format)
 

@@ -20,7 +20,7 @@ from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.protocols import read as read_protocol
 from refkernels.arithmetic.wording import shown
 from refkernels.op import DIRECTIONS, Direction, Op
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -88,7 +88,7 @@ def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:
     }
     takes = op.takes(direction)
     if unknown := [name for name in present if name not in takes]:
-        advice = instead(unknown[0], takes, "it takes")
+        advice = did_you_mean(unknown[0], takes, "it takes")
         raise ValueError(f"{op.name} {direction} takes no {quoted(unknown[0])}: {advice}.")
     if missing := [name for name in takes if name not in present and name not in op.optional]:
         raise ValueError(f"{op.name} {direction} needs {missing[0]!r} among its inputs.")
@@ -100,7 +100,7 @@ def _params(op: Op, params: Any) -> dict[str, Any]:
     # A dict, as rotary's scaling, is kept as its JSON.
     settings = {n: _text(x) if isinstance(x, dict) and x else x for n, x in given.items()}
     if unknown := [name for name in settings if name not in op.params]:
-        advice = instead(unknown[0], op.params or ("none",), "it has")
+        advice = did_you_mean(unknown[0], op.params or ("none",), "it has")
         raise ValueError(f"{op.name} has no parameter {quoted(unknown[0])}: {advice}.")
     for name, value in settings.items():
         # An op tells which texts it knows, to whoever gives a truth value: causal=True.

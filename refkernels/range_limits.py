@@ -179,7 +179,7 @@ class RangeLimits:
     def _named(self, format: Format) -> Mapping[str, Mapping[str, Doubles]]:
         """The bound of each named form; the op's own, where it has a single one."""
         assert self._formulas is not None
-        forms = self._formulas.way(self.direction).forms
+        forms = self._formulas.of(self.direction).forms
         if self.op.formulas is None and len(forms) == 1:
             return dict.fromkeys(forms, self.bound_in(format))
         return self._formulas.form_bounds(*self._question, format)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import refkernels
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 
 if TYPE_CHECKING:
     from refkernels.op import Op
@@ -58,4 +58,4 @@ def get(name: str | Op | Any, inputs: Mapping[str, Any] | None = None) -> Op:
     for family in sorted(families(), key=lambda family: family != f"{name}_ref"):
         if name in _ops_of(family):
             return _ops_of(family)[name]
-    raise ValueError(f"There is no op {quoted(name)}: {instead(name, ops())}.")
+    raise ValueError(f"There is no op {quoted(name)}: {did_you_mean(name, ops())}.")

@@ -22,7 +22,7 @@ from refkernels.arithmetic.arrays import LOW
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
 from refkernels.op import Case, Direction
-from refkernels.ops import Apart, Fault, Prepared, formula_op
+from refkernels.ops import Fault, PerOutput, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.letters import Signature
 
@@ -433,10 +433,10 @@ OPS = (
         "scaled_matmul",
         "a[... k]:low, b[k n]:low, scale_a[...], scale_b[n], bias[n]?, zero_b[n]?:int -> c[... n]",
         forms={
-            "after": Apart((_centred(_after),)),
-            "before": Apart((_centred(_before),)),
-            "kept": Apart((_centred(_kept),)),
-            "offset_after": Apart((_offset_after,)),
+            "after": PerOutput((_centred(_after),)),
+            "before": PerOutput((_centred(_before),)),
+            "kept": PerOutput((_centred(_kept),)),
+            "offset_after": PerOutput((_offset_after,)),
         },
         gradients=(),
         prepare=_prepare,

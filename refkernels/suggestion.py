@@ -36,7 +36,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return prefixed[0] if prefixed else None
 
 
-def instead(word: str, known: Iterable[str], choose: str = "choose one of") -> str:
+def did_you_mean(word: str, known: Iterable[str], choose: str = "choose one of") -> str:
     """The end of a sentence that refuses `word`: ``did you mean 'sin'? Choose one of sin, cos``."""
     names = list(known)
     if not names:

@@ -150,7 +150,7 @@ class Truth:
         definition = self.op.definition
         if definition is None or self.op.elementwise:
             return
-        first = next(iter(definition.way(self.direction).forms.values()))
+        first = next(iter(definition.of(self.direction).forms.values()))
         question = self.direction, first, self.inputs, self.params
         if all(format.p <= BINARY16.p for format in _formats(self.inputs)):
             for core in ("hopper", "ampere", "volta"):

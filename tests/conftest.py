@@ -30,7 +30,7 @@ settings.register_profile(
 settings.register_profile("quick", parent=settings.get_profile("run"), max_examples=8)
 settings.load_profile("run")
 
-# Tests try the kernels, whatever the size of the array; the twins are compared with them.
+# Tests try the kernels, whatever the size of the array; the fallbacks are compared with them.
 small.allowance.elements = 0
 
 # An assertion that fails as it should is not explained: causes have tests of their own (`causes`).

@@ -91,7 +91,7 @@ def right(truth: Truth, output: str) -> Iterator[tuple[str, Any]]:
     if formulas is None:
         return
     parts = truth.inputs, truth.params, FORMAT
-    for name, form in formulas.way(truth.direction).forms.items():
+    for name, form in formulas.of(truth.direction).forms.items():
         if name.endswith("of_either_side"):
             continue  # it says which slopes are right at a kink
         for order in ORDERS:

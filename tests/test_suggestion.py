@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from refkernels import registry
 from refkernels.frameworks import catalog
 from refkernels.op import DTYPES
-from refkernels.suggestion import instead, nearest
+from refkernels.suggestion import did_you_mean, nearest
 
 NAMES = sorted({*registry.ops(), *catalog.names(), *DTYPES})
 
@@ -41,9 +41,9 @@ def test_what_is_near_is_suggested_and_nothing_else(word: str, meant: str | None
 
 
 def test_the_end_of_a_refusal_has_the_suggestion_first() -> None:
-    assert instead("b", ["a", "c"]) == "choose one of a, c"
-    assert instead("epsilon", ["eps"], "it has") == "did you mean 'eps'? It has eps"
+    assert did_you_mean("b", ["a", "c"]) == "choose one of a, c"
+    assert did_you_mean("epsilon", ["eps"], "it has") == "did you mean 'eps'? It has eps"
 
 
 def test_where_no_name_is_known_the_sentence_says_so() -> None:
-    assert instead("k", []) == "there is none"
+    assert did_you_mean("k", []) == "there is none"

@@ -104,7 +104,7 @@ def form_names(op: Op, direction: str) -> list[str]:
         return [form.name for form in forms]
     definition = op.definition
     assert definition is not None, f"{op.name} is neither a function nor made of formulas."
-    return list(definition.way(direction).forms)  # type: ignore[arg-type]
+    return list(definition.of(direction).forms)  # type: ignore[arg-type]
 
 
 # --- what the docstrings say ----------------------------------------------------------------------
@@ -288,7 +288,7 @@ def _shapes(op: Op, direction: str, gives: bool) -> str:
     if op.definition is None:
         names = op.names(direction) if gives else op.takes(direction)  # type: ignore[arg-type]
         return ", ".join(f"`{name}[...]`" for name in names)
-    signature = op.definition.way(direction).signature  # type: ignore[arg-type]
+    signature = op.definition.of(direction).signature  # type: ignore[arg-type]
     return ", ".join(map(_shaped, (signature.gives if gives else signature.takes).values()))
 
 

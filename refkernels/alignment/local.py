@@ -20,7 +20,7 @@ from refkernels.alignment.run import Rank, Run
 from refkernels.alignment.updates import read_updates
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.diagnosis.code_lengths import steps
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.fit import Fit, fit
@@ -237,7 +237,7 @@ def _merged(a: LocalJudgement, b: LocalJudgement) -> LocalJudgement:
     )
 
 
-@in_default_mode
+@with_default_fenv
 @np.errstate(all="ignore")
 def _judged(
     question: CapturedQuestion, searched: dict[tuple[str, ...], list[dict[str, Any]]] | None

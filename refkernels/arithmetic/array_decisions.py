@@ -1,7 +1,7 @@
-"""NumPy twins of the kernels of `decisions`, on whole arrays.
+"""NumPy fallbacks of the kernels of `decisions`, on whole arrays.
 
 Widths are decided by the exact test alone, which the kernels' quick test never contradicts. `small`
-says when a twin runs.
+says when a fallback runs.
 """
 
 from typing import Any

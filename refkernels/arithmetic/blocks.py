@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import small
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 
 SPAN = 1024
 """Elements that a kernel's inner loop takes at a time: its scratch stays in the L1 cache."""
@@ -37,7 +37,7 @@ HANDED_OVER = 1.2e-4
 _thread = threading.local()  # .inside: whether this thread runs a task
 
 
-@in_default_mode
+@with_default_fenv
 def spread(
     size: int, task: Callable[[int, int], Any], block: int = CACHED, *, timed: bool = False
 ) -> None:
@@ -97,16 +97,16 @@ def each_block(
     size: int,
     *arguments: Any,
     block: int = BLOCK,
-    twin: Callable[..., None] | None = None,
+    fallback: Callable[..., None] | None = None,
 ) -> None:
     """kernel(first, last, *arguments) for the blocks [first, last) of range(size), or
-    twin(*arguments) once where `small` allows it."""
-    if twin is not None and small.allowance.covers(twin, size, kernel=kernel):
-        return twin(*arguments)
+    fallback(*arguments) once where `small` allows it."""
+    if fallback is not None and small.allowance.covers(fallback, size, kernel=kernel):
+        return fallback(*arguments)
     spread(size, lambda first, last: kernel(first, last, *arguments), block)
 
 
-@in_default_mode
+@with_default_fenv
 def _work(job: list[Any]) -> None:
     """Runs the blocks that no other thread has taken, until one fails."""
     task, starts, size, block, failures = job

@@ -23,7 +23,7 @@ from refkernels.arithmetic.arrays import as_float_array, as_whole_numbers, sprea
 from refkernels.arithmetic.blocks import each_block, flat, read_only
 from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.no_arithmetic import NoArithmetic
 from refkernels.arithmetic.protocols import read
 from refkernels.arithmetic.scalars import as_count, as_real
@@ -61,7 +61,7 @@ class Enclosure(NoArithmetic):
 
     __slots__ = ("_radius", "hi", "lo", "scale")
 
-    @in_default_mode
+    @with_default_fenv
     def __init__(
         self,
         hi: npt.ArrayLike,
@@ -95,16 +95,14 @@ class Enclosure(NoArithmetic):
             raise ValueError("An Enclosure's radius must be a number >= 0 in every element.")
 
     @property
-    @in_default_mode
+    @with_default_fenv
     def radius(self) -> npt.NDArray[np.float64]:
         """The radii, of hi's shape."""
         if isinstance(self._radius, Relative):
             widths = np.empty(self.size)
             factor = self._radius.factor
-            twin = array_decisions.relative_radii
-            each_block(
-                decisions.relative_radii, self.size, flat(self.hi), factor, widths, twin=twin
-            )
+            kernel, fallback = decisions.relative_radii, array_decisions.relative_radii
+            each_block(kernel, self.size, flat(self.hi), factor, widths, fallback=fallback)
             self._radius = widths.reshape(self.shape)
         return self._radius
 
@@ -121,7 +119,7 @@ class Enclosure(NoArithmetic):
         return self.hi.ndim
 
     @property
-    @in_default_mode
+    @with_default_fenv
     def exact_zero(self) -> npt.NDArray[np.bool_]:
         """Where the exact value is zero, for certain."""
         return (self.hi == 0.0) & (self.radius == 0.0)
@@ -131,7 +129,7 @@ class Enclosure(NoArithmetic):
             raise TypeError("An Enclosure of no axes is one value, and has no length.")
         return len(self.hi)
 
-    @in_default_mode
+    @with_default_fenv
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if not isinstance(copy, bool | None):
             raise TypeError(f"copy is {shown(copy)}, but it must be True, False or None.")
@@ -162,11 +160,11 @@ class Enclosure(NoArithmetic):
             ) from failure
         return trusted(hi, lo, radius, scale)
 
-    @in_default_mode
+    @with_default_fenv
     def __repr__(self) -> str:
         return presentation.line(self)
 
-    @in_default_mode
+    @with_default_fenv
     def _repr_markdown_(self) -> str:
         return presentation.table(self)
 
@@ -207,7 +205,7 @@ class Enclosure(NoArithmetic):
             parts.append(part)
         return trusted(*parts)
 
-    @in_default_mode
+    @with_default_fenv
     def round(self, format: Format | str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """The values rounded to the format (nearest even), and where that rounding is certified:
         where all numbers inside the interval round to the same bits. Exact elements always are."""
@@ -221,7 +219,7 @@ class Enclosure(NoArithmetic):
         rounded = values.reshape(self.shape).astype(target.storage, copy=False)
         return rounded, certified.reshape(self.shape)
 
-    @in_default_mode
+    @with_default_fenv
     def undecided(self, format: Format | str) -> npt.NDArray[np.bool_]:
         """Where the rounding to the format is not certified: ~round(format)[1], without the values
         and faster."""
@@ -232,7 +230,7 @@ class Enclosure(NoArithmetic):
         )
         return marks.reshape(self.shape)
 
-    @in_default_mode
+    @with_default_fenv
     def uncertainty(self, format: Format | str) -> npt.NDArray[np.float64]:
         """radius / ulp in the format, with the smallest ulp that the interval touches."""
         target = formats.get(format)
@@ -240,7 +238,7 @@ class Enclosure(NoArithmetic):
         self._decide(decisions.uncertainties, array_decisions.uncertainties, target, ratios)
         return ratios.reshape(self.shape)
 
-    @in_default_mode
+    @with_default_fenv
     def wider_than(self, limit: float, format: Format | str) -> npt.NDArray[np.bool_]:
         """Where uncertainty(format) > limit, without a temporary of float64."""
         target = formats.get(format)
@@ -254,17 +252,17 @@ class Enclosure(NoArithmetic):
         )
         return marks.reshape(self.shape)
 
-    def _decide(self, kernel: Any, twin: Any, format: Format, *rest: Any) -> None:
-        """Runs the kernel of `decisions`, or its twin, on all elements."""
+    def _decide(self, kernel: Any, fallback: Any, format: Format, *rest: Any) -> None:
+        """Runs the kernel of `decisions`, or its fallback, on all elements."""
         limits = (format.p, format.emin, format.emax)
-        each_block(kernel, self.size, *self.columns(), limits, *rest, twin=twin)
+        each_block(kernel, self.size, *self.columns(), limits, *rest, fallback=fallback)
 
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
         """hi, lo, radius, scale for kernels: flat, contiguous, read-only; constants are short (see
         `blocks.flat`)."""
         return flat(self.hi), flat(self.lo), flat(self.radius), flat(self.scale)
 
-    @in_default_mode
+    @with_default_fenv
     def lower_upper(self, index: Any) -> tuple[Fraction, Fraction]:
         """The exact ends of one element's interval, which is open.
 
@@ -283,7 +281,7 @@ class Enclosure(NoArithmetic):
         power = Fraction(2) ** int(element.scale.flat[0])
         return (middle - radius) * power, (middle + radius) * power
 
-    @in_default_mode
+    @with_default_fenv
     def contains(self, index: Any, value: Fraction | int) -> bool:
         """Whether the interval of one element holds the rational. Raises ValueError and
         IndexError as `lower_upper` does, and TypeError for a value that is not a rational."""

@@ -26,7 +26,7 @@ _one, _half = 1.0, 0.5
 _little, _least_normal = float.fromhex("0x1p-55"), float.fromhex("0x1p-1022")
 
 
-def in_default_mode(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def with_default_fenv(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """The function, run in the default mode on whichever thread calls it.
 
     Raises RuntimeError where the thread's mode is another and cannot be set.

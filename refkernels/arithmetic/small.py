@@ -1,11 +1,11 @@
 """Small arrays go through NumPy first, so that a first answer does not wait for a compiler.
 
 A kernel takes seconds to compile and saves a tenth of one on a hundred thousand elements. So some
-kernels have a *twin*: the same operations on whole arrays in NumPy, with the same bits. A process
-gives small arrays to the twin until they add up to the cost of compiling the kernel, or of reading
-it from disk where an earlier process has compiled it; a process's first kernel costs as much in
-either case, because Numba is imported for it. From then on, and for larger arrays at once, the
-kernel runs. Only the time depends on which of the two runs.
+kernels have a *fallback*: the same operations on whole arrays in NumPy, with the same bits. A
+process gives small arrays to it until they add up to the cost of compiling the kernel, or of
+reading it from disk where an earlier process has compiled it; a process's first kernel costs as
+much in either case, because Numba is imported for it. From then on, and for larger arrays at
+once, the kernel runs. Only the time depends on which of the two runs.
 """
 
 from collections import Counter
@@ -15,14 +15,14 @@ from typing import Any
 from refkernels.arithmetic import jit
 
 SMALL = 1 << 18  # elements
-_ALLOWANCE = 1 << 20  # elements of one process: about half a second of a twin's time
+_ALLOWANCE = 1 << 20  # elements of one process: about half a second of a fallback's time
 _READ = 1 << 5  # how many times faster a kernel is read from disk than compiled
-_OVERHEAD = 1 << 10  # the cost of a twin's call, in elements
+_OVERHEAD = 1 << 10  # the cost of a fallback's call, in elements
 _STEP = 1 << 6  # ... and of one step of a recurrence
 
 
 class Allowance:
-    """How many elements each twin may have in this process; `asked` counts the questions."""
+    """How many elements each fallback may have in this process; `asked` counts the questions."""
 
     def __init__(self, elements: int) -> None:
         self.elements = elements
@@ -31,18 +31,18 @@ class Allowance:
         self._kept: dict[Callable[..., Any], bool] = {}
 
     def covers(
-        self, twin: Callable[..., Any], size: int, steps: int = 0, kernel: Any = None
+        self, fallback: Callable[..., Any], size: int, steps: int = 0, kernel: Any = None
     ) -> bool:
-        """Whether the twin, in that many steps, takes these elements instead of the kernel. Counts
+        """Whether the fallback, in that many steps, takes these elements, not the kernel. Counts
         the elements."""
         if size > SMALL:
             return False
         self.asked += 1
-        self._used[twin] += max(size, _OVERHEAD, steps * _STEP)
-        if twin not in self._kept:
-            self._kept[twin] = isinstance(kernel, jit.Kernel) and kernel.is_kept
-        quick = self._kept[twin] and jit.Kernel.in_use
-        return self._used[twin] <= (self.elements // _READ if quick else self.elements)
+        self._used[fallback] += max(size, _OVERHEAD, steps * _STEP)
+        if fallback not in self._kept:
+            self._kept[fallback] = isinstance(kernel, jit.Kernel) and kernel.is_kept
+        quick = self._kept[fallback] and jit.Kernel.in_use
+        return self._used[fallback] <= (self.elements // _READ if quick else self.elements)
 
 
 allowance = Allowance(_ALLOWANCE)

@@ -82,12 +82,12 @@ def first_lane(builder: Any, values: Any) -> Any:
 
 
 def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """The twin of `arithmetic.fma`."""
+    """The fallback of `arithmetic.fma`."""
     return _intrinsic(builder, "fma", a, b, c)
 
 
 def two_sum(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """The twin of `eft.two_sum`."""
+    """The fallback of `eft.two_sum`."""
     total = builder.fadd(a, b)
     b_seen = builder.fsub(total, a)
     a_seen = builder.fsub(total, b_seen)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 2.0  # seconds of compiling before a message
+NOTICE_AFTER_S = 2.0  # seconds of compiling before a message
 
 
 class Watch:
@@ -49,7 +49,7 @@ class Watch:
             self._waited += time.perf_counter() - self._began
 
     def _tell(self) -> None:
-        if self._told or self._waited + time.perf_counter() - self._began < PATIENCE:
+        if self._told or self._waited + time.perf_counter() - self._began < NOTICE_AFTER_S:
             return
         self._told = True
         how_often = (

@@ -128,10 +128,10 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **element: Any) ->
     from refkernels.diagnosis.summation.boxes import OpBox
     from refkernels.diagnosis.summation.orders import reveal_order
     from refkernels.op import DTYPES
-    from refkernels.suggestion import instead
+    from refkernels.suggestion import did_you_mean
 
     if dtype not in DTYPES:
-        raise ValueError(f"There is no dtype {dtype!r}: {instead(dtype, DTYPES)}.")
+        raise ValueError(f"There is no dtype {dtype!r}: {did_you_mean(dtype, DTYPES)}.")
 
     def run(inputs: dict[str, Any]) -> dict[str, Any]:
         leaves = registry.get(op).differentiated

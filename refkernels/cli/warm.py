@@ -86,7 +86,7 @@ def use(name: str) -> int:
     from refkernels.arithmetic import small, waiting
     from refkernels.op import DIRECTIONS
 
-    small.allowance.elements = 0  # here no NumPy twin may replace a kernel
+    small.allowance.elements = 0  # here no NumPy fallback may replace a kernel
     waiting.watch.silence()
     before = waiting.watch.compiled
     op = registry.get(name)

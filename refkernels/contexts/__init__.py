@@ -11,7 +11,7 @@
     Amplification                        how much relative errors of the inputs may grow
     Doubles                              NumPy's float64, for searches
     CommonErrors                         the same, the error of a row's statistic being one error
-    Working                              a kernel's own roundings
+    RoundedArithmetic                              a kernel's own roundings
     Shuffled                             at random in float32, as fast as NumPy: for whole trainings
     Unbounded                            special values: binary64 whose infinities are not overflows
     Gradient                             the backward pass, over any of these
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from refkernels.contexts.shuffled import Shuffled
     from refkernels.contexts.unbounded import Unbounded
     from refkernels.contexts.value import Mask, Value
-    from refkernels.contexts.working import Working
+    from refkernels.contexts.working import RoundedArithmetic
 
 _HOMES = {
     "amplification": ("Amplification",),
@@ -59,7 +59,7 @@ _HOMES = {
     "shuffled": ("Shuffled",),
     "unbounded": ("Unbounded",),
     "value": ("Mask", "Value"),
-    "working": ("Working",),
+    "working": ("RoundedArithmetic",),
 }
 
 __all__ = [
@@ -75,10 +75,10 @@ __all__ = [
     "Mask",
     "Rational",
     "Record",
+    "RoundedArithmetic",
     "Shuffled",
     "Unbounded",
     "Value",
-    "Working",
 ]
 
 

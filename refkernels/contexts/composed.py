@@ -1,4 +1,4 @@
-"""Arithmetics that round differently from `Working`.
+"""Arithmetics that round differently from `RoundedArithmetic`.
 
 Composed: an op made of a library's own ops in a 16-bit format. Each op computes in binary32, its
 scalars and sums too, and stores its result in the format, as libraries do. With `fma`, a product
@@ -17,49 +17,49 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import BINARY32, Format
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import Working, WorkingValue, data
+from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
 
 _ROOTS = ("sqrt", "rsqrt")
 
 
-class Composed(Working):
+class Composed(RoundedArithmetic):
     """Arithmetic in binary32, every result rounded to `format`; `options` are those of
-    `Working`."""
+    `RoundedArithmetic`."""
 
     def __init__(self, format: Format | str, **options: Any) -> None:
         super().__init__(BINARY32, format, **options)
         self.name = f"Composed({self.storage})"
-        self._op = Working(BINARY32, order=self.order)
+        self._op = RoundedArithmetic(BINARY32, order=self.order)
 
-    def value(self, array: Any) -> WorkingValue:
+    def value(self, array: Any) -> RoundedValue:
         stored = formats.cast(np.asarray(array), self.storage)
-        return WorkingValue(self, formats.cast(stored, self.format))
+        return RoundedValue(self, formats.cast(stored, self.format))
 
-    def unstored(self, array: Any) -> WorkingValue:
+    def unstored(self, array: Any) -> RoundedValue:
         return super().value(array)
 
-    def mean(self, a: Value, axis: int = -1) -> WorkingValue:
+    def mean(self, a: Value, axis: int = -1) -> RoundedValue:
         """One op."""
         return self.value(data(self._op.mean(self._op.value(data(a)), axis)))
 
 
-class NarrowFunctions(Working):
-    """Arithmetic in `format`, the functions in binary32; `options` are those of `Working`."""
+class NarrowFunctions(RoundedArithmetic):
+    """Arithmetic in `format`, the functions in binary32; `options` as in `RoundedArithmetic`."""
 
     def __init__(self, format: Format | str, **options: Any) -> None:
         super().__init__(format, **options)
         self.name = f"NarrowFunctions({self.format})"
-        self._narrow = Working(BINARY32)
+        self._narrow = RoundedArithmetic(BINARY32)
 
-    def primitive(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> RoundedValue:
         if name in _ROOTS:
             return super().primitive(name, a)
         return self.value(data(self._narrow.function(name, self._narrow.value(data(a)))))
 
 
-class OtherFunction(Working):
+class OtherFunction(RoundedArithmetic):
     """Arithmetic in `format` with another function of float64 arrays for the one called `instead`
-    (exp, log, …); `options` are those of `Working`."""
+    (exp, log, …); `options` as in `RoundedArithmetic`."""
 
     def __init__(
         self, format: Format | str, instead: str, function: Callable[[Any], Any], **options: Any
@@ -68,20 +68,20 @@ class OtherFunction(Working):
         self.name = f"OtherFunction({self.format}, {instead})"
         self._instead, self._function = instead, function
 
-    def primitive(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> RoundedValue:
         if name != self._instead:
             return super().primitive(name, a)
         return self.value(self._function(data(a).astype(np.float64)))
 
 
-class Flushed(Working):
-    """Arithmetic in `format` with FTZ and DAZ; `options` are those of `Working`."""
+class Flushed(RoundedArithmetic):
+    """Arithmetic in `format` with FTZ and DAZ; `options` as in `RoundedArithmetic`."""
 
     def __init__(self, format: Format | str, **options: Any) -> None:
         super().__init__(format, **options)
         self.name = f"Flushed({self.format})"
 
-    def value(self, array: Any) -> WorkingValue:
+    def value(self, array: Any) -> RoundedValue:
         return super().value(self._flushed(data(super().value(array))))
 
     def plus(self, a: Any, b: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import blas
 from refkernels.contexts.context import FUNCTIONS, Context, Index
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import Array, Working, WorkingValue, data
+from refkernels.contexts.working import Array, RoundedArithmetic, RoundedValue, data
 
 Arrays = npt.NDArray[np.float64]
 
@@ -38,7 +38,7 @@ NUMPY: dict[str, Callable[[Arrays], Arrays]] = {
 """Every function of float64 arrays, as NumPy or the C library computes it."""
 
 
-class Doubles(Working):
+class Doubles(RoundedArithmetic):
     """NumPy's float64."""
 
     def __init__(self) -> None:
@@ -51,26 +51,26 @@ class Doubles(Working):
     def times(self, a: Array, b: Array) -> Array:
         return np.asarray(a * b)
 
-    def value(self, array: Any) -> WorkingValue:
-        return WorkingValue(self, np.asarray(array, np.float64))
+    def value(self, array: Any) -> RoundedValue:
+        return RoundedValue(self, np.asarray(array, np.float64))
 
-    def primitive(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> RoundedValue:
         with np.errstate(all="ignore"):
             return self.value(NUMPY[name](data(a)))
 
-    def library(self, formula: Callable[..., Value], *given: Any) -> WorkingValue:
+    def library(self, formula: Callable[..., Value], *given: Any) -> RoundedValue:
         return Context.library(self, formula, *given)  # type: ignore[return-value]
 
-    def sum(self, a: Value, axis: int = -1) -> WorkingValue:
+    def sum(self, a: Value, axis: int = -1) -> RoundedValue:
         return self._with(lambda part: np.sum(part, axis=axis, keepdims=True), a)
 
-    def matmul(self, a: Value, b: Value) -> WorkingValue:
+    def matmul(self, a: Value, b: Value) -> RoundedValue:
         return self._with(blas.product, a, b)
 
-    def prod(self, a: Value, axis: int = -1) -> WorkingValue:
+    def prod(self, a: Value, axis: int = -1) -> RoundedValue:
         return self._with(lambda part: np.prod(part, axis=axis, keepdims=True), a)
 
-    def scatter_add(self, a: Value, index: Index, length: int) -> WorkingValue:
+    def scatter_add(self, a: Value, index: Index, length: int) -> RoundedValue:
         rows = data(a)
         total = np.zeros((length, *rows.shape[1:]))
         with np.errstate(all="ignore"):

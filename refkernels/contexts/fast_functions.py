@@ -1,4 +1,4 @@
-"""FastFunctions: `Working` in binary32 with the functions of a GPU and its division.
+"""FastFunctions: `RoundedArithmetic` in binary32 with the functions of a GPU and its division.
 
     e^x = ex2.approx(fl(x log2 e))   log x = fl(lg2.approx(x) ln 2)   a / b = fl(a rcp.approx(b))
 
@@ -13,7 +13,7 @@ from refkernels.arithmetic.formats import BINARY32, Format
 from refkernels.contexts import special_functions
 from refkernels.contexts.composed import Flushed
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import WorkingValue, data
+from refkernels.contexts.working import RoundedValue, data
 
 _EVERY = frozenset(("exp", "exp2", "log", "log2", "log10", "sin", "cos", "tanh", "sqrt", "rsqrt"))
 
@@ -45,14 +45,14 @@ class FastFunctions(Flushed):
         self.name = f"FastFunctions({self.storage})"
         self.compiled = compiled
 
-    def function(self, name: str, a: Value) -> WorkingValue:
+    def function(self, name: str, a: Value) -> RoundedValue:
         fast, _, flushes = self.compiled
         if name in fast:
             forms = special_functions.FAST[name]
             return self.value(forms[0 if flushes else -1](data(a)))
         return super().function(name, a)
 
-    def divide(self, a: Value, b: Value) -> WorkingValue:
+    def divide(self, a: Value, b: Value) -> RoundedValue:
         if not self.compiled.divides:
             return super().divide(a, b)
         return self.value(self.times(data(a), special_functions.rcp(data(b))))

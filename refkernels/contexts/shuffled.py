@@ -21,14 +21,14 @@ from refkernels.arithmetic import blas, formats
 from refkernels.contexts.context import Context, Index
 from refkernels.contexts.doubles import NUMPY
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import Array, Working, WorkingValue, _loose, data
+from refkernels.contexts.working import Array, RoundedArithmetic, RoundedValue, _loose, data
 
 Doubles = npt.NDArray[np.float64]
 _CUT = 53 - formats.get("float32").p  # bits of a float64 that a float32 lacks
 _REST = np.int64(2**_CUT - 1)
 
 
-class Shuffled(Working):
+class Shuffled(RoundedArithmetic):
     """float32, its sums in random orders and its other operations rounded at random from `seed`.
     Params are held in binary64, and rounded to nearest where they meet an array."""
 
@@ -45,32 +45,32 @@ class Shuffled(Working):
         with np.errstate(all="ignore"):
             return self._rounded(np.multiply(a, b, dtype=np.float64))
 
-    def divide(self, a: Value, b: Value) -> WorkingValue:
+    def divide(self, a: Value, b: Value) -> RoundedValue:
         if _loose(a) and _loose(b):
             return super().divide(a, b)
         with np.errstate(all="ignore"):
             divided = np.divide(self._entered(a), self._entered(b), dtype=np.float64)
             return self.value(self._rounded(divided))
 
-    def primitive(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> RoundedValue:
         if _loose(a):
             return super().primitive(name, a)
         with np.errstate(all="ignore"):
             return self.value(self._rounded(NUMPY[name](data(a).astype(np.float64))))
 
-    def sum(self, a: Value, axis: int = -1) -> WorkingValue:
+    def sum(self, a: Value, axis: int = -1) -> RoundedValue:
         terms = self._drawn(np.moveaxis(data(a), axis, -1))
         with np.errstate(all="ignore"):
             total = np.add.reduce(terms, axis=-1, dtype=np.float32)
         return self.value(np.expand_dims(total, axis))
 
-    def matmul(self, a: Value, b: Value) -> WorkingValue:
+    def matmul(self, a: Value, b: Value) -> RoundedValue:
         left, right = data(a), data(b)
         order = self.random.permutation(left.shape[-1])
         with np.errstate(all="ignore"), blas.on_one_thread():
             return self.value(blas.multiply(left[..., order], right[..., order, :]))
 
-    def scatter_add(self, a: Value, index: Index, length: int) -> WorkingValue:
+    def scatter_add(self, a: Value, index: Index, length: int) -> RoundedValue:
         rows, places = data(a), np.asarray(index).reshape(-1)
         order = self.random.permutation(places.size)
         total = np.zeros((length, *rows.shape[1:]), np.float32)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.grids import NumberGrid
 from refkernels.contexts.unbounded import Unbounded
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import WorkingValue, data
+from refkernels.contexts.working import RoundedValue, data
 
 Doubles = npt.NDArray[Any]
 _ODD = ("sqrt", "tanh", "erf", "sin", "atan")
@@ -34,7 +34,7 @@ class SignedZeros(Unbounded):
         results = np.asarray(results)
         return np.where((results == 0.0) & where, self.made, results)
 
-    def number(self, value: Any) -> WorkingValue:
+    def number(self, value: Any) -> RoundedValue:
         return self.value(self._made(data(super().number(value))))
 
     def plus(self, a: Doubles, b: Doubles) -> Doubles:
@@ -43,40 +43,40 @@ class SignedZeros(Unbounded):
     def running(self, total: Doubles, terms: Doubles) -> Doubles:
         return self._made(super().running(total, terms))
 
-    def multiply(self, a: Value, b: Value) -> WorkingValue:
+    def multiply(self, a: Value, b: Value) -> RoundedValue:
         both = (data(a) == 0.0) & (data(b) == 0.0)
         return self.value(self._made(data(super().multiply(a, b)), both & (a is not b)))
 
-    def negative(self, a: Value) -> WorkingValue:
+    def negative(self, a: Value) -> RoundedValue:
         return self.value(self._made(data(super().negative(a))))
 
-    def absolute(self, a: Value) -> WorkingValue:
+    def absolute(self, a: Value) -> RoundedValue:
         return self.value(self._made(data(super().absolute(a))))
 
-    def primitive(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> RoundedValue:
         results, zero = data(super().primitive(name, a)), (data(a) == 0.0) & (name in _ODD)
         return self.value(self._made(np.where(zero, data(a), results), ~zero))
 
-    def step(self, a: Value, grid: NumberGrid) -> WorkingValue:
+    def step(self, a: Value, grid: NumberGrid) -> RoundedValue:
         return self.value(self._made(data(super().step(a, grid)), not grid.signed_zero))
 
-    def max(self, a: Value, axis: int = -1) -> WorkingValue:
+    def max(self, a: Value, axis: int = -1) -> RoundedValue:
         results = data(super().max(a, axis))
         signs = np.where(data(a) == 0.0, np.copysign(1.0, data(a)), np.nan)
         ends = (end.reduce(signs, axis, keepdims=True) for end in (np.fmin, np.fmax))
         both = np.not_equal(*ends)
         return self.value(self._made(results, both))
 
-    def maximum(self, a: Value, b: Value) -> WorkingValue:
+    def maximum(self, a: Value, b: Value) -> RoundedValue:
         return self._larger(np.maximum, a, b)
 
-    def minimum(self, a: Value, b: Value) -> WorkingValue:
+    def minimum(self, a: Value, b: Value) -> RoundedValue:
         return self._larger(np.minimum, a, b)
 
-    def either(self, a: Value, b: Value) -> WorkingValue:
+    def either(self, a: Value, b: Value) -> RoundedValue:
         return self._larger(lambda first, second: first, a, b)
 
-    def _larger(self, chosen: Any, a: Value, b: Value) -> WorkingValue:
+    def _larger(self, chosen: Any, a: Value, b: Value) -> RoundedValue:
         """One of a and b; where they are zeros of other signs, either of the two."""
         differ = np.signbit(data(a)) != np.signbit(data(b))
         both = (data(a) == 0.0) & (data(b) == 0.0)

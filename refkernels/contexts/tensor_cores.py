@@ -1,4 +1,4 @@
-"""TensorCores: matrix products as matrix instructions add them; everything else as in `Working`.
+"""TensorCores: matrix products as matrix instructions add them; the rest as in `RoundedArithmetic`.
 
 An instruction adds k exact products and the accumulator at once: all terms are cut to F fraction
 bits below the largest exponent among them, a product's being the sum of its factors', and the sum
@@ -23,7 +23,7 @@ from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Fo
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.matrix_instructions import CORES, FLOAT8, Core
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import Working, WorkingValue, data
+from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
 
 
 class Split(NamedTuple):
@@ -171,9 +171,9 @@ def _ranges(terms: int, length: int) -> Iterator[slice]:
     return (slice(start, min(start + step, terms)) for start in range(0, max(terms, 1), step))
 
 
-class TensorCores(Working):
+class TensorCores(RoundedArithmetic):
     """Arithmetic in `format`, 16 bits in binary32; products by `how`, by default those of a `core`
-    for factors of 16 bits; `options` are those of `Working`."""
+    for factors of 16 bits; `options` are those of `RoundedArithmetic`."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class TensorCores(Working):
         self.name = f"TensorCores({self.storage})"
         self._how = how or Multiplication(CORES[core])
 
-    def matmul(self, a: Value, b: Value) -> WorkingValue:
+    def matmul(self, a: Value, b: Value) -> RoundedValue:
         left, right = data(a).astype(np.float64), np.swapaxes(data(b).astype(np.float64), -1, -2)
         batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
         left, right = (np.broadcast_to(part, batch + part.shape[-2:]) for part in (left, right))

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import Working, WorkingValue, data
+from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
 
 Doubles = npt.NDArray[Any]
 _LARGEST, _SMALLEST = np.finfo(np.float64).max, 2.0**-1074
 _SHARE = 2.0**-64  # scales the terms of a sum that overflows: no sum has as many terms
 
 
-class Unbounded(Working):
+class Unbounded(RoundedArithmetic):
     """Sums are in sequence. `underflow`: whether results too small stay other than zero."""
 
     def __init__(self, underflow: bool = False) -> None:
@@ -37,13 +37,13 @@ class Unbounded(Working):
         with np.errstate(all="ignore"):
             return self._within(np.asarray(a * b), np.isfinite(a) & np.isfinite(b), (a, b))
 
-    def divide(self, a: Value, b: Value) -> WorkingValue:
+    def divide(self, a: Value, b: Value) -> RoundedValue:
         above, below = data(a), data(b)
         finite = np.isfinite(above) & np.isfinite(below) & (below != 0.0)
         with np.errstate(all="ignore"):
             return self.value(self._within(np.asarray(above / below), finite, (above,)))
 
-    def primitive(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> RoundedValue:
         results = data(super().primitive(name, a))
         if name not in ("exp", "expm1", "erfc"):
             return self.value(results)

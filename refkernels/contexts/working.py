@@ -1,4 +1,4 @@
-"""Working: every operation rounded to a format, as in a kernel; a model of a framework.
+"""RoundedArithmetic: every operation rounded to a format, as in a kernel; a model of a framework.
 
 The caller chooses the order of sums; with `fma`, a product that is added is not rounded first.
 Elementary functions are correctly rounded wherever the oracles' double-double tiers decide it.
@@ -32,14 +32,14 @@ Order = Literal["sequential", "pairwise", "NumPy's", "reversed", "random"]
 SCANS = tuple(1 << k for k in range(5, 11))  # terms that a block of PyTorch's threads scans
 
 
-class WorkingValue(Value):
+class RoundedValue(Value):
     """An array of the working format; a product keeps its factors, for an FMA. A `loose` value
     is a scalar in binary64 that has met no array."""
 
     __slots__ = ("data", "factors", "loose")
 
     def __init__(
-        self, context: Working, data: Any, factors: tuple[Array, Array] | None = None
+        self, context: RoundedArithmetic, data: Any, factors: tuple[Array, Array] | None = None
     ) -> None:
         self.context = context
         self.data: Array = np.asarray(data)
@@ -62,10 +62,10 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
     """A primitive that combines loose scalars in binary64, and rounds one that meets an array."""
 
     @functools.wraps(primitive)
-    def apply(self: Working, *arguments: Any, **options: Any) -> Any:
+    def apply(self: RoundedArithmetic, *arguments: Any, **options: Any) -> Any:
         if self.scalars is None:
             return primitive(self, *arguments, **options)
-        values = [argument for argument in arguments if isinstance(argument, WorkingValue)]
+        values = [argument for argument in arguments if isinstance(argument, RoundedValue)]
         if not all(argument.loose for argument in values):
             entered = (
                 argument if not _loose(argument) else self.unstored(argument.data)
@@ -73,18 +73,18 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
             )
             return primitive(self, *entered, **options)
         result = primitive(self.scalars, *arguments, **options)
-        return self.scalar(result.data) if isinstance(result, WorkingValue) else result
+        return self.scalar(result.data) if isinstance(result, RoundedValue) else result
 
     return apply
 
 
-class Working(Context):
+class RoundedArithmetic(Context):
     """Arithmetic in `format`; `storage` is the format that `store` rounds to, `format` by default.
     `seed` chooses the random order. Cumulative sums may be `scanned` in blocks by Sklansky's tree,
     the total before added to a block's first term: PyTorch's on GPUs. With scalars="binary64",
     params are held and combined in binary64, and rounded to the format where they meet an array.
 
-    Special values follow IEEE 754: the first form of a formula in Working("float64") is the
+    Special values follow IEEE 754: a formula's first form in RoundedArithmetic("float64") is the
     reference where an input is not finite.
     """
 
@@ -105,32 +105,32 @@ class Working(Context):
         self.seed = seed
         self.scanned = scanned
         apart = scalars == "binary64" and self.format != formats.BINARY64
-        self.scalars = Working("float64") if apart else None
-        self.name = f"Working({self.format})"
+        self.scalars = RoundedArithmetic("float64") if apart else None
+        self.name = f"RoundedArithmetic({self.format})"
         if self.format.dtype is None:
             raise ValueError(f"{self.format} is not a format to compute in: it has no arithmetic.")
 
-    def value(self, array: Any) -> WorkingValue:
+    def value(self, array: Any) -> RoundedValue:
         """An array of any format, converted to this one."""
         array = np.asarray(array)
         if array.dtype is not self.format.dtype:
             array = formats.cast(array, self.format)
-        return WorkingValue(self, array)
+        return RoundedValue(self, array)
 
-    def unstored(self, array: Any) -> WorkingValue:
+    def unstored(self, array: Any) -> RoundedValue:
         """A scalar, in the form in which it meets an array."""
         return self.value(array)
 
-    def array(self, values: Array) -> WorkingValue:
+    def array(self, values: Array) -> RoundedValue:
         return self.value(values)
 
-    def scalar(self, data: Any) -> WorkingValue:
+    def scalar(self, data: Any) -> RoundedValue:
         """A loose value."""
-        value = WorkingValue(self, data)
+        value = RoundedValue(self, data)
         value.loose = True
         return value
 
-    def number(self, value: Any) -> WorkingValue:
+    def number(self, value: Any) -> RoundedValue:
         """The nearest number of the format, or of the scalars' format, rounded once from the
         exact."""
         if self.scalars is not None:
@@ -150,10 +150,10 @@ class Working(Context):
                 wide = beside
         return self.unstored(wide)
 
-    def pi(self) -> WorkingValue:
+    def pi(self) -> RoundedValue:
         return self.unstored(np.pi)
 
-    def _with(self, operation: Any, *values: Value) -> WorkingValue:
+    def _with(self, operation: Any, *values: Value) -> RoundedValue:
         with np.errstate(all="ignore"):
             return self.value(operation(*(data(value) for value in values)))
 
@@ -168,7 +168,7 @@ class Working(Context):
             return np.asarray(a * b).astype(self.format.storage, copy=False)
 
     @_scalars_apart
-    def add(self, a: Value, b: Value) -> WorkingValue:
+    def add(self, a: Value, b: Value) -> RoundedValue:
         for product, addend in ((a, b), (b, a)):
             factors = _factors(product)
             if factors is not None:
@@ -176,37 +176,37 @@ class Working(Context):
         return self.value(self.plus(data(a), data(b)))
 
     @_scalars_apart
-    def subtract(self, a: Value, b: Value) -> WorkingValue:
+    def subtract(self, a: Value, b: Value) -> RoundedValue:
         factors = _factors(b)
         if factors is not None and _factors(a) is None:
             return self.value(multiply_add(-factors[0], factors[1], data(a)))
         return self.add(a, self.negative(b))
 
     @_scalars_apart
-    def multiply(self, a: Value, b: Value) -> WorkingValue:
+    def multiply(self, a: Value, b: Value) -> RoundedValue:
         product = self.value(self.times(data(a), data(b)))
         if self.fma:
             product.factors = data(a), data(b)
         return product
 
     @_scalars_apart
-    def divide(self, a: Value, b: Value) -> WorkingValue:
+    def divide(self, a: Value, b: Value) -> RoundedValue:
         return self._with(np.divide, a, b)
 
     @_scalars_apart
-    def negative(self, a: Value) -> WorkingValue:
+    def negative(self, a: Value) -> RoundedValue:
         return self._with(np.negative, a)
 
     @_scalars_apart
-    def absolute(self, a: Value) -> WorkingValue:
+    def absolute(self, a: Value) -> RoundedValue:
         return self._with(np.abs, a)
 
     @_scalars_apart
-    def square(self, a: Value) -> WorkingValue:
+    def square(self, a: Value) -> RoundedValue:
         return self.multiply(a, a)
 
     @_scalars_apart
-    def power(self, a: Value, exponent: int) -> WorkingValue:
+    def power(self, a: Value, exponent: int) -> RoundedValue:
         """One multiplication per step; by repeated squaring where that would take long."""
         if exponent < 0:
             return self.divide(self.number(1), self.power(a, -exponent))
@@ -220,14 +220,14 @@ class Working(Context):
         return result
 
     @_scalars_apart
-    def primitive(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> RoundedValue:
         if name == "sqrt":
             return self._with(np.sqrt, a)
         return self.value(functions.rounded(name, data(a).astype(np.float64), self.format))
 
     def library(
         self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
-    ) -> WorkingValue:
+    ) -> RoundedValue:
         """Double-doubles or Arb, rounded; IEEE 754's special values where these have no value."""
         from refkernels.contexts import objects
         from refkernels.contexts.arb import Arb
@@ -242,7 +242,7 @@ class Working(Context):
             with np.errstate(all="ignore"):
                 return formula(xp, *arguments)
 
-        sharp, plain = parts(read(DoubleDouble())), data(read(Working("float64")))
+        sharp, plain = parts(read(DoubleDouble())), data(read(RoundedArithmetic("float64")))
         known = sharp.tail.radius <= np.abs(sharp.head) * 2.0**-60
         exact = np.where(known, sharp.head, plain)
         if not np.all(known | ~np.isfinite(plain)):
@@ -253,7 +253,7 @@ class Working(Context):
             exact = np.where(known | np.isnan(mids), exact, mids)
         return self.value(exact)
 
-    def sum(self, a: Value, axis: int = -1) -> WorkingValue:
+    def sum(self, a: Value, axis: int = -1) -> RoundedValue:
         factors = [
             np.moveaxis(np.broadcast_to(part, a.shape), axis, -1) for part in _factors(a) or ()
         ]
@@ -281,8 +281,8 @@ class Working(Context):
 
     def _last(self, total: Array, terms: Array) -> Array:
         """The last of the partial sums. Many terms go to a kernel, which keeps only the last."""
-        rounds_so = type(self).running is Working.running and terms.dtype.type in _WITH_KERNELS
-        if not rounds_so or terms.size < _MANY:
+        own = type(self).running is not RoundedArithmetic.running
+        if own or terms.size < _MANY or terms.dtype.type not in _WITH_KERNELS:
             return self.running(total, terms)[..., -1]
         flat = total.reshape(-1).copy()
         sums_in_order.plain(np.ascontiguousarray(terms).reshape(flat.size, -1), flat)
@@ -325,10 +325,10 @@ class Working(Context):
                 terms = np.concatenate([pairs, terms[..., even:]], axis=-1)
             return terms[..., 0] if terms.shape[-1] else np.zeros(terms.shape[:-1], terms.dtype)
 
-    def max(self, a: Value, axis: int = -1) -> WorkingValue:
+    def max(self, a: Value, axis: int = -1) -> RoundedValue:
         return self._with(lambda part: np.max(part, axis=axis, keepdims=True), a)
 
-    def cumsum(self, a: Value, axis: int = -1) -> WorkingValue:
+    def cumsum(self, a: Value, axis: int = -1) -> RoundedValue:
         terms = np.moveaxis(data(a), axis, -1)
         total = np.zeros(terms.shape[:-1], terms.dtype)
         total = self._scanned(terms) if self.scanned else self.running(total, terms)
@@ -367,7 +367,7 @@ class Working(Context):
         results = [np.expand_dims(part.reshape(terms.shape[:-1]), axis) for part in statistics]
         return self.value(results[0]), self.value(results[1])
 
-    def matmul(self, a: Value, b: Value) -> WorkingValue:
+    def matmul(self, a: Value, b: Value) -> RoundedValue:
         """A block of a's rows at a time, so that the products fit into memory."""
         left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]
         batch = np.broadcast_shapes(left.shape[:-3], right.shape[:-3])
@@ -381,13 +381,13 @@ class Working(Context):
             parts.append(self._sum(products, factors))
         return self.value(np.concatenate(parts, axis=-2))
 
-    def pivot(self, a: Value, axis: int = -1) -> WorkingValue:
+    def pivot(self, a: Value, axis: int = -1) -> RoundedValue:
         return self.max(a, axis)
 
-    def store(self, a: Value) -> WorkingValue:
+    def store(self, a: Value) -> RoundedValue:
         return self.value(formats.cast(data(a), self.storage))
 
-    def narrow(self, a: Value, format: str) -> WorkingValue:
+    def narrow(self, a: Value, format: str) -> RoundedValue:
         return self.value(formats.cast(data(a), formats.get(format)))
 
     @_scalars_apart
@@ -396,26 +396,26 @@ class Working(Context):
         return Mask(yes, ~yes)
 
     @_scalars_apart
-    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> WorkingValue:
+    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> RoundedValue:
         chosen = mask.yes if isinstance(mask, Mask) else mask
         return self._with(lambda x, y: np.where(chosen, x, y), a, b)
 
     @_scalars_apart
-    def maximum(self, a: Value, b: Value) -> WorkingValue:
+    def maximum(self, a: Value, b: Value) -> RoundedValue:
         return self._with(np.maximum, a, b)
 
     @_scalars_apart
-    def step(self, a: Value, grid: NumberGrid) -> WorkingValue:
+    def step(self, a: Value, grid: NumberGrid) -> RoundedValue:
         return self._with(lambda x: grid(np.asarray(x, np.float64)), a)
 
-    def rearrange(self, change: Any, *values: Value) -> WorkingValue:
+    def rearrange(self, change: Any, *values: Value) -> RoundedValue:
         return self._with(change, *values)
 
-    def scatter_add(self, a: Value, index: Index, length: int) -> WorkingValue:
+    def scatter_add(self, a: Value, index: Index, length: int) -> RoundedValue:
         rows = data(a)
         total = np.zeros((length, *rows.shape[1:]), rows.dtype)
         with np.errstate(all="ignore"):
-            if type(self).plus is Working.plus and rows.dtype.type in _WITH_KERNELS:
+            if type(self).plus is RoundedArithmetic.plus and rows.dtype.type in _WITH_KERNELS:
                 np.add.at(total, index.reshape(-1), rows)  # row after row
             else:
                 for row, i in zip(rows, index.reshape(-1), strict=True):
@@ -424,17 +424,17 @@ class Working(Context):
 
 
 def _factors(value: Value) -> tuple[Array, Array] | None:
-    if not isinstance(value, WorkingValue):
+    if not isinstance(value, RoundedValue):
         raise not_a_value(value)
     return value.factors
 
 
 def _loose(value: Any) -> bool:
-    return isinstance(value, WorkingValue) and value.loose
+    return isinstance(value, RoundedValue) and value.loose
 
 
 def data(value: Value) -> Array:
     """The array of a Value."""
-    if not isinstance(value, WorkingValue):
+    if not isinstance(value, RoundedValue):
         raise not_a_value(value)
     return value.data

@@ -29,15 +29,15 @@ from refkernels.convolution_ref.geometry import (
     undilated,
     unstrided,
 )  # fmt: skip
-from refkernels.ops import Apart, Fault
+from refkernels.ops import Fault, PerOutput
 from refkernels.ops.formula import Formula
 
 Change = Callable[[Any, Any], Any]
 
 
-def _backward(dx: Formula, dweight: Formula) -> Apart:
+def _backward(dx: Formula, dweight: Formula) -> PerOutput:
     """Gradients of whole rows: these faults mix groups and taps."""
-    return Apart((dx, dweight, dbias), sliced=False)
+    return PerOutput((dx, dweight, dbias), sliced=False)
 
 
 def _of_weight(cause: str, change: Change) -> Fault:

@@ -21,7 +21,7 @@ import numpy as np
 
 from refkernels.convolution_ref import winograd
 from refkernels.convolution_ref.geometry import Source
-from refkernels.ops import Apart
+from refkernels.ops import PerOutput
 from refkernels.ops.letters import Signature
 
 FORWARD = Signature.parse("x[... g c t], weight[g o c t], bias[g o]?, row[...]:int -> y[... g o]")
@@ -155,17 +155,17 @@ def dbias(xp: Any, dy: Any, **_: Any) -> Any:
     return xp.reshape(xp.sum(dy, 1), (1, *dy.shape[2:]))
 
 
-TRUTH = Apart((im2col,))
-BACKWARD_TRUTH = Apart((dx_direct, dweight, dbias))
+TRUTH = PerOutput((im2col,))
+BACKWARD_TRUTH = PerOutput((dx_direct, dweight, dbias))
 FORMS = {
-    "direct": Apart((direct,)),
+    "direct": PerOutput((direct,)),
     "im2col": TRUTH,
-    "winograd_2": Apart((filtered(2),)),
-    "winograd_4": Apart((filtered(4),)),
+    "winograd_2": PerOutput((filtered(2),)),
+    "winograd_4": PerOutput((filtered(4),)),
 }
 BACKWARDS = {
     "direct": BACKWARD_TRUTH,
-    "im2col": Apart((dx_columns, dweight, dbias)),
-    "winograd_2": Apart((dx_filtered(2), dweight, dbias)),
-    "winograd_4": Apart((dx_filtered(4), dweight, dbias)),
+    "im2col": PerOutput((dx_columns, dweight, dbias)),
+    "winograd_2": PerOutput((dx_filtered(2), dweight, dbias)),
+    "winograd_4": PerOutput((dx_filtered(4), dweight, dbias)),
 }

@@ -253,7 +253,7 @@ def _multiplying(
 ) -> Iterator[tuple[Array, Callable[[Multiplication], Array]]]:
     """The answer of each form that has a product of matrices, and its reading in another way."""
     definition = problem.definition
-    for form in definition.way(problem.direction).forms.values():
+    for form in definition.of(problem.direction).forms.values():
         question = problem.direction, form, problem.inputs, problem.params, format
         computed = partial(definition.computed, *question)
 

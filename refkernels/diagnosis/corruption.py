@@ -50,8 +50,9 @@ def corrupted(
         return None
     counted = block or not apart(problem, output, got, wrong)
     claim = located(CAUSE, output, wrong, counted)
-    prediction = replace(claim.prediction, earns=_earned(problem, output, got, wrong, log2_ratios))
-    return replace(claim, prediction=prediction, price=math.log2(math.comb(got.size, number)))
+    gained = _earned(problem, output, got, wrong, log2_ratios)
+    told = replace(claim.prediction, bits_gained=gained)
+    return replace(claim, prediction=told, price=math.log2(math.comb(got.size, number)))
 
 
 def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -> bool:

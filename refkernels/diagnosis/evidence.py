@@ -163,7 +163,7 @@ class Observed:
         """The bits that each unit earns from a candidate that fits."""
         prediction = candidate.predicts(self.truth.output)
         if prediction is not None and prediction.wrong is not None:
-            return self._of_pattern(prediction.wrong, prediction.earns)
+            return self._of_pattern(prediction.wrong, prediction.bits_gained)
         if prediction is None or prediction.bits is None:
             return np.zeros(self.lengths.size)
         if candidate.exact:
@@ -208,9 +208,9 @@ class Observed:
             earned = np.where(self.units.any(self.units.chosen(differ)), earned, 0.0)
         return earned
 
-    def _of_pattern(self, wrong: Array, earns: Doubles | None) -> Doubles:
+    def _of_pattern(self, wrong: Array, bits_gained: Doubles | None) -> Doubles:
         """Bits are counted element by element: no shared statistic explains a pattern."""
-        bits = self.lengths if earns is None else self.units.chosen(earns)
+        bits = self.lengths if bits_gained is None else self.units.chosen(bits_gained)
         return np.where(self.units.chosen(wrong), bits, 0.0)
 
     def left(self, candidate: Candidate) -> Doubles:

@@ -108,7 +108,7 @@ def _index(problem: Problem, name: str, place: Place) -> Index:
     shape = problem.inputs[name].shape
     if (formulas := problem.op.definition) is not None:
         arguments = (problem.direction, output, index, problem.inputs, problem.params)
-        return _box(formulas.cone(*arguments).get(name), shape)
+        return _box(formulas.dependencies(*arguments).get(name), shape)
     return index if problem.op.elementwise else (":",) * len(shape)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from refkernels import question
 from refkernels.arithmetic import formats, mode
 from refkernels.arithmetic.blas import on_one_thread
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.diagnosis import comparison, excerpt, part, patterns, scoring, sources, two_causes
 from refkernels.diagnosis.edits import search as edits
 from refkernels.diagnosis.edits import views
@@ -35,7 +35,7 @@ from refkernels.truth import holds
 _TOLD = ("range_limited", "uncertified")  # verdicts that name the cause, or leave nothing to find
 
 
-@in_default_mode
+@with_default_fenv
 @np.errstate(all="ignore")  # models leave the range of formats: infinities and NaNs are data
 def explain(
     op: str | Op,
@@ -114,7 +114,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
             n: got for n, got in others.items() if all(c.output != n or c.ruled_out for c in edited)
         }
         if edited:
-            unranked = patterns.reasoned([*unranked, *edited])
+            unranked = patterns.drop_unexplained([*unranked, *edited])
             tried += max(candidate.trials for candidate in edited)
             candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _best_candidate(problem, candidates, fits)
@@ -187,7 +187,7 @@ def _candidates(
     others = {name: got for name, got in outputs.items() if name not in weighable}
     for source in (axes.exchanged_axes, views.other_settings):
         variants += scoring.candidates(problem, others, fits, source(problem, others))
-    kept = patterns.reasoned(_merged(variants, models))
+    kept = patterns.drop_unexplained(_merged(variants, models))
     return kept, sum(candidate.trials for candidate in (*variants, *models))
 
 

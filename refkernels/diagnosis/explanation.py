@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.diagnosis.hypothesis import Candidate, Confidence, Evidence
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
@@ -85,12 +85,12 @@ class Explanation:
     differences: dict[tuple[str, str], Difference] = field(default_factory=dict)
 
     @property
-    @in_default_mode
+    @with_default_fenv
     def summary(self) -> str:
         """The answer in one sentence."""
         return str(_renderer().summary(self.to_dict()))
 
-    @in_default_mode
+    @with_default_fenv
     def to_markdown(self, lang: str = "en") -> str:
         """The answer to paste into a thread ("en" or "zh"), with a script for each framework."""
         return str(_renderer().markdown(self.to_dict(), lang))
@@ -101,7 +101,7 @@ class Explanation:
         parts = [part for part in (self.verdict, *self.flags, cause, several) if part]
         return f"<Explanation of {self.op} {self.direction} in {self.format}: {'; '.join(parts)}>"
 
-    @in_default_mode
+    @with_default_fenv
     def _repr_markdown_(self) -> str:
         """The answer without its folded parts, for a notebook."""
         return str(_renderer().brief(self.to_dict()))

@@ -22,7 +22,7 @@ import numpy as np
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, BINARY64, working_format
-from refkernels.contexts.working import SCANS, Working
+from refkernels.contexts.working import SCANS, RoundedArithmetic
 from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, fit, over_plain, sized
@@ -177,10 +177,10 @@ def of_function(problem: Problem) -> dict[str, Any]:
     if function is None:
         return {}
     others = {form.name: form.formula for form in function.forms if direction == "forward"}
-    return {**named_forms(function).way(direction).forms, **others}
+    return {**named_forms(function).of(direction).forms, **others}
 
 
-class _Reordered(Working):
+class _Reordered(RoundedArithmetic):
     """Sums, products and Welford's recurrences of `shuffled` terms in a random order, all others as
     asked; `met`: numbers of terms."""
 

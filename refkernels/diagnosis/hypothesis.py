@@ -55,7 +55,7 @@ class Prediction:
     against: Array | None = None
     alike: float = 0.0
     counted: bool = True
-    earns: Doubles | None = None
+    bits_gained: Doubles | None = None
 
 
 class Hypothesis(Protocol):
@@ -198,7 +198,7 @@ class Candidate:
         return self.equal / self.elements if self.elements else 0.0
 
     @property
-    def sure(self) -> Confidence:
+    def evidence_confidence(self) -> Confidence:
         """The confidence of its evidence; consistent if there is none."""
         return "consistent" if self.evidence is None else self.evidence.confidence
 

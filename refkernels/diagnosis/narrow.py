@@ -51,8 +51,8 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
                     }  # fmt: skip
                     decisive = bool(np.array_equal(lost, wrong) and not lost.all())
                     bits = places.by_unit(problem, output, lost)
-                    earns = places.shared(problem, output, wrong, bits)
-                    prediction = Prediction(wrong=wrong, counted=decisive, earns=earns)
+                    bits_gained = places.shared(problem, output, wrong, bits)
+                    prediction = Prediction(wrong=wrong, counted=decisive, bits_gained=bits_gained)
                     claim = "early_overflow", output, prediction, details
                     return Claim(*claim, trials=tried)
     return None
@@ -81,7 +81,7 @@ def _computed(problem: Problem, formula: Any) -> Arrays:
 
 def _forms(problem: Problem) -> Iterator[Any]:
     """The op's forms, those in which kernels write a function, and these with identities."""
-    forms: Any = problem.definition.way(problem.direction).forms.values()
+    forms: Any = problem.definition.of(problem.direction).forms.values()
     for form in (*forms, *of_function(problem).values()):
         rules: list[Any] = []
 

@@ -19,7 +19,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, Format, working_format
 from refkernels.contexts.composed import Composed
 from refkernels.contexts.graph import Node, in_order
-from refkernels.contexts.working import Working
+from refkernels.contexts.working import RoundedArithmetic
 from refkernels.diagnosis import evidence, recovered
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import Fit
@@ -40,7 +40,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
     for name, got in outputs.items():
         seen, lengths = evidence.observe(problem, got, fits[name]), np.zeros(got.size)
         lengths[seen.units.places] = seen.lengths
-        forms = () if fits[name].ordinary else problem.definition.way(problem.direction).forms
+        forms = () if fits[name].ordinary else problem.definition.of(problem.direction).forms
         for form in forms:
             some, every = (Screen(problem, {name: got}, form, elements=n) for n in _ELEMENTS)
             shown = _shown(some, name, lengths) and _shown(every, name, lengths)
@@ -63,7 +63,7 @@ def _shown(screen: Screen, name: str, lengths: Doubles) -> Recovered | None:
     if owner is None or not sums or any(math.prod(n.shape) != owner.max() + 1 for n in sums):
         return None
 
-    def computed(values: Mapping[Node, Doubles], xp: Working) -> Doubles:
+    def computed(values: Mapping[Node, Doubles], xp: RoundedArithmetic) -> Doubles:
         numbers = {**known, **values}
         edits = recovered.given([*numbers], numbers.values())
         return to_float64(screen.computed(program.graph, xp, edits)[name])
@@ -79,7 +79,7 @@ def _shown(screen: Screen, name: str, lengths: Doubles) -> Recovered | None:
             best[node] = np.where(better, number, best.get(node, number))
             most = np.maximum(most, count)
     model = computed(best, Composed(format))
-    wide = computed(best, Working(working_format(format), format))
+    wide = computed(best, RoundedArithmetic(working_format(format), format))
     equal = model == seen.got
     if np.mean(equal) < 1.0 - _TIES:
         return None

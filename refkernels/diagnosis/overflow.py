@@ -41,7 +41,7 @@ def of_product(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
                 "overflows": int(np.count_nonzero(size > format.emax + 1)),
             }
             earned = places.by_key(size, beyond, wrong & beyond)
-            earns = places.shared(problem, output, wrong, earned)
-            prediction = Prediction(wrong=wrong, earns=earns)
+            bits_gained = places.shared(problem, output, wrong, earned)
+            prediction = Prediction(wrong=wrong, bits_gained=bits_gained)
             return Claim("early_overflow", output, prediction, details, trials=2)
     return None

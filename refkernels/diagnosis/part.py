@@ -76,9 +76,9 @@ def _followed(
 
     def read(index: tuple[int, ...]) -> Mapping[str, tuple[Indices, ...]]:
         asked = problem.direction, output, index, problem.inputs, problem.params
-        cone = problem.definition.cone(*asked)
-        arrays = {n: problem.inputs[n] for n in cone if problem.inputs[n].ndim}
-        return {n: np.unravel_index(cone[n], array.shape) for n, array in arrays.items()}
+        dependencies = problem.definition.dependencies(*asked)
+        arrays = {n: problem.inputs[n] for n in dependencies if problem.inputs[n].ndim}
+        return {n: np.unravel_index(dependencies[n], array.shape) for n, array in arrays.items()}
 
     first = read((0,) * got.ndim)
     for axis, length in enumerate(got.shape):

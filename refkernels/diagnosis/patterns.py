@@ -99,7 +99,7 @@ def _computed_in_float32(problem: Problem, output: str, got: Array, wrong: Array
     return pattern("float32_cast", output, wrong, {}, counted=True) if near.all() else None
 
 
-def reasoned(candidates: list[Candidate]) -> list[Candidate]:
+def drop_unexplained(candidates: list[Candidate]) -> list[Candidate]:
     """The candidates, without patterns that only locate an error, or that only name its format or
     its value, where another cause explains it; and without fitted numbers beside other answers."""
     explained = {
@@ -193,9 +193,9 @@ def unwritten(
     counted = rival or lost or not separated(problem, output, got, wrong)
     by_chance = _bits_of_block(problem, output, telling, wrong) < Evidence.MATCHED
     computed = bool(formats.computed_nans(values).any())
-    earns = np.zeros(got.shape) if by_chance or computed else None
+    bits_gained = np.zeros(got.shape) if by_chance or computed else None
     claim = located("unwritten_elements", output, wrong, counted, value=str(values[0]))
-    prediction = replace(claim.prediction, earns=earns)
+    prediction = replace(claim.prediction, bits_gained=bits_gained)
     return replace(claim, prediction=prediction, parameters=1, price=2.0 * math.log2(got.size))
 
 

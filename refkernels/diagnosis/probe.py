@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arguments import as_path
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.scalars import as_count
 from refkernels.diagnosis import accumulators, evidence, models, orders, products, sources, sums
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
@@ -101,7 +101,7 @@ class Probe:
         return [target / f"{name}.npy" for name in self.inputs]
 
 
-@in_default_mode
+@with_default_fenv
 @np.errstate(all="ignore")  # infinities and NaN in inputs are data
 def probe(
     op: str | Op,

@@ -115,7 +115,7 @@ class Problem:
     @cached_property
     def every_form(self) -> dict[str, Any]:
         """The forms of the formulas by name."""
-        return {} if self.formulas is None else dict(self.formulas.way(self.direction).forms)
+        return {} if self.formulas is None else dict(self.formulas.of(self.direction).forms)
 
     @cached_property
     def right_forms(self) -> dict[str, Any]:

@@ -133,14 +133,14 @@ def _across_outputs(
         ]
         if cause in definitions and refuted:
             return replace(candidate, confidence="consistent")
-        tied = candidate.confidence != candidate.sure
+        tied = candidate.confidence != candidate.evidence_confidence
         alone = not (set(own_evidence.survivors) - {cause}) & set(proven)
         details, known = candidate.details, proven.get(cause, {})
         agree = all(details[name] == known[name] for name in details.keys() & known.keys())
         if tied and alone and cause in proven and agree:
             return replace(
                 candidate,
-                confidence=candidate.sure,
+                confidence=candidate.evidence_confidence,
                 details={**candidate.details, **proven[cause]},
                 evidence=replace(own_evidence, survivors=(cause,)),
             )
@@ -307,7 +307,8 @@ def _goes_beyond(cause: str, survivors: list[Candidate], reasons: set[str]) -> b
 def _named(candidate: Candidate, survivors: list[Candidate], known: Container[str]) -> Candidate:
     """The candidate with its confidence, its class, and the numbers that the class shares."""
     causes = dict.fromkeys((candidate.cause, *(other.cause for other in survivors)))
-    confidence: Confidence = candidate.sure if candidate.cause in known else "consistent"
+    own = candidate.evidence_confidence
+    confidence: Confidence = own if candidate.cause in known else "consistent"
     members = [other.details for other in survivors if other.cause == candidate.cause]
     fitted = "solved" in candidate.details and "fitted" in candidate.details
     if fitted or len({other.get("param") for other in members}) > 1:
@@ -333,7 +334,7 @@ def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
         others = (cause for cause in causes if cause != pattern.cause)
         bits = pattern.evidence.bits if len(causes) == 1 else least
         weighed = replace(pattern.evidence, bits=bits, survivors=(pattern.cause, *others))
-        sure = pattern.sure if len(causes) == 1 else "consistent"
+        sure = pattern.evidence_confidence if len(causes) == 1 else "consistent"
         named.append(replace(pattern, confidence=sure, evidence=weighed))
     return named
 
@@ -375,7 +376,7 @@ def _rank(
         error = abs(math.log(error)) if error > 0.0 else math.inf
     sized = (error, -candidate.share) if confidence == "consistent" else (-candidate.share, error)
     # Among unproven candidates, one with more evidence than chance gives goes first.
-    matched = candidate.sure != "consistent"
+    matched = candidate.evidence_confidence != "consistent"
     return (
         float(candidate.ruled_out),
         float(truth.ordinary),

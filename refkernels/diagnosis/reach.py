@@ -15,7 +15,7 @@ from refkernels.arithmetic.formats import BFLOAT16, BINARY32
 from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.graph import Edits, Graph
 from refkernels.contexts.record import record
-from refkernels.contexts.working import Working
+from refkernels.contexts.working import RoundedArithmetic
 from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.screen import WRONG, Screen
 from refkernels.diagnosis.fit import Fit
@@ -49,7 +49,7 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
             errors = np.abs(answer.astype(float) - screen.base[name])[places[name]]
         return float(np.median(errors)) if errors.size else 0.0
 
-    def within(arithmetic: Working) -> Arrays:
+    def within(arithmetic: RoundedArithmetic) -> Arrays:
         far = {name: error(name, screen.observed[name].got) for name in screen.names}
         for graph, changes in ways:
             answers = screen.computed(graph, arithmetic, changes) if far else {}
@@ -57,4 +57,4 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
         return {name: got for name, got in outputs.items() if name not in far}
 
     fast = FastFunctions(BINARY32, COMPILED["--use_fast_math"])
-    return within(Working(BFLOAT16, BINARY32)), within(fast)
+    return within(RoundedArithmetic(BFLOAT16, BINARY32)), within(fast)

@@ -235,11 +235,11 @@ def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
 
 def claim(problem: Problem, name: str, got: Array, screen: Screen, shown: Recovered) -> Claim:
     """The claim about the elements of the rows that show it."""
-    earns: Any = np.zeros(got.size)
-    earns[screen.places(name)] = (shown.bits / np.bincount(shown.owner))[shown.owner]
-    earns = earns.reshape(got.shape)
-    outcome = Outcome(True, int(np.count_nonzero(earns == 0.0)), got.size)
-    prediction = Prediction(wrong=earns > 0.0, earns=earns, outcome=outcome)
+    bits_gained: Any = np.zeros(got.size)
+    bits_gained[screen.places(name)] = (shown.bits / np.bincount(shown.owner))[shown.owner]
+    bits_gained = bits_gained.reshape(got.shape)
+    outcome = Outcome(True, int(np.count_nonzero(bits_gained == 0.0)), got.size)
+    prediction = Prediction(wrong=bits_gained > 0.0, bits_gained=bits_gained, outcome=outcome)
     cause, details = named(shown.cause, shown.details, {"op": problem.op.name})
     return Claim(cause, name, prediction, details, trials=shown.tried)
 

@@ -68,8 +68,8 @@ def _of_zero_decay(problem: Problem, output: str, wide: Doubles, wrong: Array) -
     if any(np.array_equal(np.isnan(answer) & ~np.isnan(exact), wrong) for answer in answers):
         claim = located(ZERO_DECAY, output, wrong)
         assert claim.prediction.wrong is not None
-        earns = places.shared(problem, output, wrong, places.by_unit(problem, output, wrong))
-        yield replace(claim, prediction=replace(claim.prediction, earns=earns))
+        bits_gained = places.shared(problem, output, wrong, places.by_unit(problem, output, wrong))
+        yield replace(claim, prediction=replace(claim.prediction, bits_gained=bits_gained))
 
 
 def _by_places(problem: Problem, claim: Claim, marked: Array) -> Claim:
@@ -78,8 +78,8 @@ def _by_places(problem: Problem, claim: Claim, marked: Array) -> Claim:
     wrong = claim.prediction.wrong
     assert wrong is not None
     earned = places.by_unit(problem, claim.output, wrong, marked)
-    earns = places.shared(problem, claim.output, wrong, earned)
-    return replace(claim, prediction=replace(claim.prediction, earns=earns))
+    bits_gained = places.shared(problem, claim.output, wrong, earned)
+    return replace(claim, prediction=replace(claim.prediction, bits_gained=bits_gained))
 
 
 def _changes(

@@ -45,7 +45,7 @@ def early(problem: Problem, output: str, wrong: Array) -> Claim | None:
     prediction = Prediction(
         wrong=wrong,
         counted=not _ordered(problem, rows, first),
-        earns=places.shared(problem, output, wrong, bits),
+        bits_gained=places.shared(problem, output, wrong, bits),
     )
     details = {"first": first, "rows": rows}
     return Claim(CAUSE, output, prediction, details, price=math.log2(rows))

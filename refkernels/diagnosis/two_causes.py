@@ -50,13 +50,14 @@ def found(
         if of_specials is None:
             continue
         of_numbers = _named(answered := explain(asked, numbers), shares[0])
-        if answered.verdict in SOUND and (of_numbers is None or of_numbers.sure == "consistent"):
+        shown = "consistent" if of_numbers is None else of_numbers.evidence_confidence
+        if answered.verdict in SOUND and shown == "consistent":
             yield of_specials
             continue
         if of_numbers is None or "with" in of_numbers.details:
             continue
         details = {**of_numbers.details, "with": of_specials.cause}
-        confidence = max(of_numbers.sure, of_specials.sure, key=CONFIDENCES.index)
+        confidence = max(shown, of_specials.evidence_confidence, key=CONFIDENCES.index)
         yield replace(of_numbers, details=details, confidence=confidence)
 
 
@@ -71,4 +72,4 @@ def _named(explanation: Explanation, own_share: float) -> Candidate | None:
     counted = named.evidence
     weighed = None if counted is None else replace(counted, bits=own_share * counted.bits)
     candidate = replace(named, evidence=weighed, prediction=None)
-    return replace(candidate, confidence=candidate.sure)
+    return replace(candidate, confidence=candidate.evidence_confidence)

@@ -20,7 +20,7 @@ from refkernels.arithmetic.blocks import spread
 from refkernels.arithmetic.enclosure import Enclosure, directed
 from refkernels.arithmetic.formats import Format, exponent_of
 from refkernels.arithmetic.jit import njit
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.rounding import ETA
 from refkernels.arithmetic.scalars import as_real
 from refkernels.elementwise import oracle
@@ -31,7 +31,7 @@ _BLOCK = 1 << 13  # elements: some twenty arrays of this size stay in the cache
 Bounds = dict[str, Doubles]
 
 
-@in_default_mode
+@with_default_fenv
 def forward_bound(
     function: Function,
     x: Any,
@@ -63,7 +63,7 @@ def forward_bound(
     return np.where((bound == 0.0) & (allowed > 0.0), ETA, bound)  # half of float64's least number
 
 
-@in_default_mode
+@with_default_fenv
 def backward_bound(
     function: Function, dy: Any, x: Any, *, format: Format | str, limit: float | None = None
 ) -> Doubles:
@@ -80,7 +80,7 @@ def backward_bound(
     return _largest(forms)
 
 
-@in_default_mode
+@with_default_fenv
 def form_bounds(
     function: Function, *arrays: Any, format: Format | str, limit: float | None = None
 ) -> Bounds:
@@ -163,7 +163,7 @@ def _excuse_steep_slopes(
     bounds[:, doubtful[~np.isfinite(gradients.hi)]] = np.nan
 
 
-@in_default_mode
+@with_default_fenv
 def forward_condition(function: Function, x: Any) -> Doubles:
     """|x f'(x) / f(x)|, a float64 estimate shaped like x. Raises TypeError for dtypes that
     `oracle.forward` does not take."""
@@ -171,7 +171,7 @@ def forward_condition(function: Function, x: Any) -> Doubles:
         return function.condition(to_float64(as_float_array(x, "x")))
 
 
-@in_default_mode
+@with_default_fenv
 def backward_condition(function: Function, dy: Any, x: Any) -> Doubles:
     """|x f''(x) / f'(x)|, a float64 estimate of the condition of dy f'(x) in x (in dy it is 1).
     Raises as `oracle.backward` does."""

@@ -17,7 +17,7 @@ from refkernels.arithmetic.enclosure import PARTS, Enclosure, Relative, trusted
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.ladder import Draft, Open, climb
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.elementwise import exact
 from refkernels.elementwise.function import Array, Filler, Function
@@ -38,7 +38,7 @@ Indices = npt.NDArray[np.intp]
 Columns = tuple[Array, Array, Array, Array]  # hi, lo, radius, scale
 
 
-@in_default_mode
+@with_default_fenv
 def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclosure:
     """f(x), element by element, as sharp as the question asks: each exact value lies inside its
     element of the Enclosure, shaped like x.
@@ -61,7 +61,7 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
     return screened(function.fast, x, certify, later)
 
 
-@in_default_mode
+@with_default_fenv
 def backward(
     function: Function,
     dy: Any,

@@ -11,12 +11,12 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format, working_format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Array, Function
 
 
-@in_default_mode
+@with_default_fenv
 def forward_plain(function: Function, x: Any, *, format: Format | str) -> Array:
     """fl(f(x)) in the format, shaped like x. Raises as `oracle.forward` does, and ValueError for
     an unknown format."""
@@ -26,7 +26,7 @@ def forward_plain(function: Function, x: Any, *, format: Format | str) -> Array:
         return formats.cast(_value(function, x), target)
 
 
-@in_default_mode
+@with_default_fenv
 def backward_plain(function: Function, dy: Any, x: Any, *, format: Format | str) -> Array:
     """fl(dy fl(f'(x))) in the format, shaped like x. Raises as `oracle.backward` does, and
     ValueError for an unknown format."""

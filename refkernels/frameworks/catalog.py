@@ -27,7 +27,7 @@ from typing import Any
 
 from refkernels.frameworks import kernels
 from refkernels.frameworks.adapters import flags_of, source_of
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 from refkernels.target_names import TargetName, TargetNameError, parse, short
 
 REMOTE = Path(__file__).parent / "remote"
@@ -215,7 +215,8 @@ def target(text: str) -> tuple[Spec, TargetName]:
         raise UnknownFramework(_broken[name.framework])
     if name.framework not in by_name:
         raise UnknownFramework(
-            f"no framework is named {quoted(name.framework)}: {instead(name.framework, by_name)} "
+            f"no framework is named {quoted(name.framework)}: "
+            f"{did_you_mean(name.framework, by_name)} "
             f"(an entry point of group {ENTRY_POINT_GROUP!r} adds one)"
         )
     _check_flags(by_name[name.framework], name)

@@ -23,7 +23,7 @@ from pathlib import Path
 from refkernels.frameworks import creation
 from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.creation import CreationFailed, NoFittingPython, Progress
-from refkernels.suggestion import instead
+from refkernels.suggestion import did_you_mean
 
 SETTING = "machine"  # of a target: torch@machine=aarch64
 SLOWDOWN = 50  # of the emulator: importing torch takes 1.2 s, and 66 s emulated
@@ -73,7 +73,7 @@ def foreign(name: str) -> str:
     if name not in MACHINES:
         machines = [*MACHINES, platform.machine()]
         raise FrameworkError(
-            f"no machine is named {name!r}: {instead(name, machines, 'the machines are')}"
+            f"no machine is named {name!r}: {did_you_mean(name, machines, 'the machines are')}"
         )
     return name
 

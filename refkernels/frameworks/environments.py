@@ -21,7 +21,7 @@ from pathlib import Path
 from refkernels.frameworks import catalog, creation, emulation, home, places, versions
 from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.creation import CreationFailed, Progress
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 from refkernels.target_names import parse
 
 __all__ = [
@@ -132,7 +132,7 @@ def _of_kernel(spec: Spec, machine: str) -> Interpreter:
     if not places.is_spec(python) and shutil.which(python) is None:
         raise FrameworkError(
             f"{quoted(python)} is neither the path of an interpreter nor a framework: "
-            f"{instead(python, catalog.names())}"
+            f"{did_you_mean(python, catalog.names())}"
         )
     return Interpreter(spec, python, "named" if spec.framework.python else "running")
 

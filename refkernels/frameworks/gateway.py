@@ -27,7 +27,7 @@ from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
 from refkernels.frameworks.process import NoReply, WorkerProcess
 from refkernels.frameworks.transport import INLINE_BYTES
 from refkernels.records.words import DIRECTIONS, DTYPES
-from refkernels.suggestion import instead
+from refkernels.suggestion import did_you_mean
 from refkernels.target_names import merged, parse, short
 
 STATUSES = (
@@ -343,8 +343,8 @@ def split_settings(
         if unknown:
             raise FrameworkError(
                 f"no adapter has a flag named {unknown[0]!r}: "
-                f"{instead(unknown[0], sorted(known_flags | own_flags), 'the flags are')}, and "
-                "environment variables are in upper case"
+                f"{did_you_mean(unknown[0], sorted(known_flags | own_flags), 'the flags are')}, "
+                "and environment variables are in upper case"
             )
     return environment, flags
 

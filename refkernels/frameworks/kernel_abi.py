@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 
 if TYPE_CHECKING:
     from refkernels.op import Op
@@ -85,7 +85,7 @@ def _check_type(dtype: str, part: str, types: tuple[str, ...]) -> None:
     if dtype in types:
         return
     meant = _C_NAMES.get(dtype, dtype.removesuffix("_t"))
-    hint = f"write {meant}" if meant in types else instead(dtype, types, "write one of")
+    hint = f"write {meant}" if meant in types else did_you_mean(dtype, types, "write one of")
     raise KernelError(f"{quoted(dtype)} in {quoted(part)} is not a type here: {hint}")
 
 

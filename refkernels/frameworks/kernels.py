@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from refkernels.frameworks import kernel_abi
 from refkernels.frameworks.kernel_abi import KernelError
 from refkernels.frameworks.synonyms import MEANINGS
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 from refkernels.target_names import TargetName
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _check_function(content: bytes, path: Path, function: str, *, foreign: bool)
     if not dynamic and function not in names | imported:
         offered = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
         raise KernelError(
-            f"{path} has no function {quoted(function)}: {instead(function, offered)}"
+            f"{path} has no function {quoted(function)}: {did_you_mean(function, offered)}"
         )
 
 
@@ -210,5 +210,5 @@ def _named(words: list[str], function: str) -> Op:
         return ops[matches[-1]]
     raise KernelError(
         f"the name {quoted(function)} does not show its op: give --op, or write @op=NAME after "
-        f"the function ({instead(function, registry.ops())})"
+        f"the function ({did_you_mean(function, registry.ops())})"
     )

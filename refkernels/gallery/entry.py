@@ -33,7 +33,7 @@ from refkernels import registry
 from refkernels.diagnosis.explain import explain
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.op import Direction
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 
 Array = npt.NDArray[Any]
 _ARRAYS = ("inputs", "outputs")
@@ -88,7 +88,7 @@ def load(name: str) -> Entry:
     if not isinstance(name, str):
         raise TypeError(f"An entry's name is a string, not a {type(name).__name__}.")
     if name not in names():
-        raise EntryError(f"The gallery has no entry {quoted(name)}: {instead(name, names())}.")
+        raise EntryError(f"The gallery has no entry {quoted(name)}: {did_you_mean(name, names())}.")
     content = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     return parse(name, content)
 

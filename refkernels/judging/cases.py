@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.judging.questions import ANYTHING, KernelDomain
 from refkernels.op import Direction, Op, core
 
@@ -44,7 +44,7 @@ class OpCases:
         known = {**params, **{n: a.dtype.name for n, a in inputs.items() if n in only}}
         return all(known.get(name, names[0]) in names for name, names in only.items())
 
-    @in_default_mode
+    @with_default_fenv
     def built(self, case: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The inputs and params of a case."""
         arrays, params = case.build(self.dtype)

@@ -66,7 +66,7 @@ def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset(
     if op.definition is None:
         arguments = {name: Argument(name, (ROWS,)) for name in op.takes(direction)}
         return InputRoles(arguments, dict.fromkeys(arguments, ()), positive, cotangent)
-    signature = op.definition.way(direction).signature
+    signature = op.definition.of(direction).signature
     letters = _related(signature)
     related = {
         name: tuple(i - len(argument.own) for i, x in enumerate(argument.own) if x in letters)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from refkernels.arguments import as_text
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.frameworks import catalog, emulation, environments, kernels
 from refkernels.frameworks.cells import CellReply
 from refkernels.frameworks.gateway import is_flag
@@ -35,7 +35,7 @@ from refkernels.judging.verdicts import cause_of, verdict_of
 from refkernels.op import Direction, Op
 from refkernels.records.words import DTYPES
 from refkernels.registry import get
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 from refkernels.target_names import TargetName, TargetNameError, parse, with_setting
 
 
@@ -52,7 +52,7 @@ class Level(NamedTuple):
 LEVELS = {"quick": Level(1, 36, 2), "default": Level(3, 36, 6), "full": Level(6, 360, 60)}
 
 
-@in_default_mode
+@with_default_fenv
 @np.errstate(all="ignore")
 def judge(
     kernel: str,
@@ -86,7 +86,7 @@ def judge(
     start = time.monotonic()
     dtype, level = as_text(dtype, "dtype"), as_text(level, "level")
     if level not in LEVELS:
-        raise ValueError(f"There is no level {quoted(level)}: {instead(level, LEVELS)}.")
+        raise ValueError(f"There is no level {quoted(level)}: {did_you_mean(level, LEVELS)}.")
     spec, target, settings = _target(kernel, op)
     assert spec.framework.kernel is not None
     record = op if isinstance(op, Op) else get(str(spec.framework.kernel["op"]))
@@ -94,7 +94,7 @@ def judge(
     if dtype not in DTYPES:
         own = {} if dtypes else _in_format(record, dtype)
         if not own:
-            raise ValueError(f"dtype is {quoted(dtype)}: {instead(dtype, DTYPES)}.")
+            raise ValueError(f"dtype is {quoted(dtype)}: {did_you_mean(dtype, DTYPES)}.")
         dtype, dtypes = "float32", own
     if fixed := {name: names[0] for name, names in (dtypes or {}).items() if name in record.params}:
         record = replace(record, params={**record.params, **fixed})
@@ -230,7 +230,7 @@ def _check_domain(drawer: Drawer) -> None:
     ):
         if unknown := [key for key in given or {} if key not in known]:
             raise ValueError(
-                f"{op.name} has no {what} {quoted(unknown[0])}: {instead(unknown[0], known)}."
+                f"{op.name} has no {what} {quoted(unknown[0])}: {did_you_mean(unknown[0], known)}."
             )
     if domain.dtypes and not drawer.cases.all:
         asked = ", ".join(f"{n} in {' or '.join(names)}" for n, names in domain.dtypes.items())

@@ -174,7 +174,7 @@ def _plain(challenge: Challenge, **params: Any) -> Outputs:
 
 def _formula(challenge: Challenge) -> Formula:
     assert challenge.op.definition is not None
-    return next(iter(challenge.op.definition.way(challenge.direction).forms.values()))
+    return next(iter(challenge.op.definition.of(challenge.direction).forms.values()))
 
 
 def _computed(challenge: Challenge, formula: Formula) -> Outputs:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY64
-from refkernels.contexts.working import Working
+from refkernels.contexts.working import RoundedArithmetic
 from refkernels.judging.questions import KernelQuestion
 from refkernels.programs.spread import Traced
 
@@ -30,7 +30,7 @@ def others(question: KernelQuestion, rounded: Mapping[str, Array]) -> dict[str, 
     finite = all(np.isfinite(to_float64(array)).all() for array in question.floats.values())
     formulas = [getattr(c, direction) for c in definition.conventions] if definition else []
     if definition and not finite:
-        formulas += definition.way(direction).forms.values()
+        formulas += definition.of(direction).forms.values()
     answers = [] if finite else [question.op.plain(direction, *asked)]
     answers += [definition.computed(direction, f, *asked) for f in formulas if definition]
     if definition and definition.limited and not finite:
@@ -48,7 +48,7 @@ def others(question: KernelQuestion, rounded: Mapping[str, Array]) -> dict[str, 
         return answers_of
     if question.op.real_function is not None and question.direction == "forward":
         x, (name,) = to_float64(question.inputs["x"]), question.op.outputs
-        xp, right = Working(BINARY64), to_float64(rounded[name])
+        xp, right = RoundedArithmetic(BINARY64), to_float64(rounded[name])
         for named in question.op.real_function.forms:
             y = named.formula(xp, xp.array(np.where(np.isinf(x), x, 0.0))).data
             answers_of[name].append(np.where(np.isnan(y), y, right))

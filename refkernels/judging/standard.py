@@ -143,7 +143,7 @@ class Challenge(KernelQuestion):
         question = self.inputs, self.params, self.format
         answers = [self.op.plain(self.direction, *question)]
         if self.op.definition is not None:
-            forms = self.op.definition.way(self.direction).forms.values()
+            forms = self.op.definition.of(self.direction).forms.values()
             computed = self.op.definition.computed
             answers += [computed(self.direction, form, *question) for form in forms]
         faults = (self.fault(answer) for answer in answers)

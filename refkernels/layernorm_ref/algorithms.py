@@ -24,7 +24,7 @@ from refkernels.arithmetic import formats, small
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.scalars import as_count
 from refkernels.arithmetic.wording import shown
 from refkernels.layernorm_ref import array_algorithms
@@ -154,7 +154,7 @@ def _moments(x: Any, algorithm: int, lanes: int, chunk: int, mean: Any, var: Any
             mean[i], var[i] = _pairwise(row)
 
 
-@in_default_mode
+@with_default_fenv
 def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Moments:
     """Mean and biased variance over the last axis of x, in x's precision, float32 or float64.
 
@@ -172,9 +172,9 @@ def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Mom
     chunk = min(as_count(chunk, "chunk"), x.shape[-1])
     rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
     mean, var = np.empty((2, rows.shape[0]), x.dtype)
-    twin = array_algorithms.moments
-    if small.allowance.covers(twin, rows.size, rows.shape[1], kernel=_moments):
-        twin(rows, algorithm, lanes, chunk, mean, var)
+    fallback = array_algorithms.moments
+    if small.allowance.covers(fallback, rows.size, rows.shape[1], kernel=_moments):
+        fallback(rows, algorithm, lanes, chunk, mean, var)
     else:
         _moments(rows, chosen, lanes, chunk, mean, var)
     return Moments(mean.reshape(x.shape[:-1]), var.reshape(x.shape[:-1]))
@@ -271,7 +271,7 @@ def _working(format: Format | npt.DTypeLike) -> tuple[Format, Any]:
     return target, np.float64 if target.p > 24 else np.float32
 
 
-@in_default_mode
+@with_default_fenv
 def layernorm(
     x: Any,
     weight: Any = None,
@@ -298,9 +298,9 @@ def layernorm(
         mean, var = moments(rows, algorithm, lanes=lanes, chunk=chunk)
         y, rstd = np.empty_like(rows), np.empty_like(mean)
         chosen, arguments = _index(FORMS, form, "form"), (rows, g, b, mean, var, kind(problem.eps))
-        twin = array_algorithms.normalise
-        if small.allowance.covers(twin, rows.size, kernel=_normalise):
-            twin(*arguments, form, y, rstd)
+        fallback = array_algorithms.normalise
+        if small.allowance.covers(fallback, rows.size, kernel=_normalise):
+            fallback(*arguments, form, y, rstd)
         else:
             _normalise(*arguments, chosen, y, rstd)
         return ForwardArrays(
@@ -310,7 +310,7 @@ def layernorm(
         )
 
 
-@in_default_mode
+@with_default_fenv
 def layernorm_backward(
     dy: Any,
     x: Any,
@@ -332,8 +332,8 @@ def layernorm_backward(
         with np.errstate(divide="ignore", invalid="ignore"):
             rstd = (kind(1) / np.sqrt(var + kind(problem.eps))).astype(kind)
         dx, (dweight, dbias) = np.empty_like(rows), np.zeros((2, rows.shape[1]), kind)
-        twin = small.allowance.covers(array_algorithms.gradients, rows.size, kernel=_gradients)
-        kernel = array_algorithms.gradients if twin else _gradients
+        fallback = small.allowance.covers(array_algorithms.gradients, rows.size, kernel=_gradients)
+        kernel = array_algorithms.gradients if fallback else _gradients
         kernel(rows, grad, g, mean, rstd, dx, dweight, dbias)
         return BackwardArrays(
             dx.reshape(problem.shape).astype(target.storage),

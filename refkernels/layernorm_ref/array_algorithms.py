@@ -1,7 +1,7 @@
-"""NumPy twins of the kernels of `algorithms`: the same operations in order, on all rows at once.
+"""NumPy fallbacks of the kernels of `algorithms`: the same operations in order, all rows at once.
 
 A sum in order is the last partial sum of NumPy's `accumulate`; a recurrence goes from column to
-column. `arithmetic.small` says when a twin runs.
+column. `arithmetic.small` says when a fallback runs.
 """
 
 from typing import Any

@@ -64,7 +64,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format, working_format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.underflow import amplification, loss
 from refkernels.layernorm_ref.arguments import NormalizedShape, RowProblem, prepare, widened
 from refkernels.layernorm_ref.oracle import (
@@ -81,7 +81,7 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
-@in_default_mode
+@with_default_fenv
 def forward_bound(
     x: Any,
     weight: Any = None,
@@ -142,7 +142,7 @@ def _output(error: Array, value: Array, overflows: Any, format: Format) -> Array
     return np.where(unbounded | ~np.isfinite(error), np.inf, error)
 
 
-@in_default_mode
+@with_default_fenv
 def backward_bound(
     dy: Any,
     x: Any,

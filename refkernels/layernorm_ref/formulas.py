@@ -17,7 +17,7 @@ import numpy as np
 
 from refkernels.layernorm_ref.arguments import normalized_axes
 from refkernels.op import Direction
-from refkernels.ops import Fault, Prepared, Staged, formulas_of
+from refkernels.ops import Fault, Prepared, TwoStage, formulas_of
 from refkernels.ops.formula import derived
 
 
@@ -119,13 +119,13 @@ def _combine(
 
 
 _gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight", "bias"))
-FOLDED = Staged(_moments, _folded)
+FOLDED = TwoStage(_moments, _folded)
 
 
 def _naive(apply: Any, clamped: bool = True) -> Fault:
     moments = partial(_one_pass, clamped=clamped)
-    backward = Staged(partial(_project, moments=moments), _subtract)
-    return Fault("naive_variance", Staged(moments, apply), backward, unstable=True)
+    backward = TwoStage(partial(_project, moments=moments), _subtract)
+    return Fault("naive_variance", TwoStage(moments, apply), backward, unstable=True)
 
 
 FAULTS = (
@@ -163,17 +163,17 @@ FORMULAS = formulas_of(
     coupled="n",
     params={"eps": 1e-5, "normalized_shape": None},
     forms={
-        "centred": Staged(_moments, _centred),
-        "divided": Staged(_moments, _divided),
+        "centred": TwoStage(_moments, _centred),
+        "divided": TwoStage(_moments, _divided),
         "folded": FOLDED,
-        "welford": Staged(_welford, _centred),
+        "welford": TwoStage(_welford, _centred),
     },
     backward={
-        "projected": Staged(_project, _subtract),
-        "by_dot": Staged(_project, _subtract_distances),
-        "by_coefficients": Staged(_coefficients, _combine),
-        "welford": Staged(partial(_project, moments=_welford), _subtract_distances),
-        "composed": _gradient(Staged(_moments, _centred)),
+        "projected": TwoStage(_project, _subtract),
+        "by_dot": TwoStage(_project, _subtract_distances),
+        "by_coefficients": TwoStage(_coefficients, _combine),
+        "welford": TwoStage(partial(_project, moments=_welford), _subtract_distances),
+        "composed": _gradient(TwoStage(_moments, _centred)),
     },
     faults=FAULTS,
     prepare=_prepare,

@@ -35,7 +35,7 @@ from refkernels.arithmetic.blocks import BLOCK, each_block
 from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.ladder import Draft, Indices, Open, climb
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.kernels.rows import array_float64, double_double, float64
 from refkernels.kernels.rows.screening import screen_of
@@ -128,7 +128,7 @@ class Solved(Generic[Answer]):
             return self.find_statistics()
 
 
-@in_default_mode
+@with_default_fenv
 def forward(
     x: Any,
     weight: Any = None,
@@ -168,9 +168,9 @@ def solve_forward(problem: RowProblem, question: Question = _ENCLOSURE) -> Solve
         out = tuple(part[chunk] for part in (rows, hi, radius, top, doubts))
         arguments = as_float32(problem.x[chunk]), problem.weight, problem.bias, problem.eps
         count = len(hi[chunk])
-        twin, kernel = array_float64.normalise_rows, float64.normalise_rows
-        if small.allowance.covers(twin, hi[chunk].size, array_float64.steps(n), kernel=kernel):
-            twin(*arguments, screen, out)
+        fallback, kernel = array_float64.normalise_rows, float64.normalise_rows
+        if small.allowance.covers(fallback, hi[chunk].size, array_float64.steps(n), kernel=kernel):
+            fallback(*arguments, screen, out)
             continue
         block = max(step, min(4 * step, count // _MANY))
         each_block(kernel, count, *arguments, screen, out, block=block)
@@ -181,7 +181,7 @@ def solve_forward(problem: RowProblem, question: Question = _ENCLOSURE) -> Solve
     return Solved(problem, _forward(problem, answers), lambda: _statistics(problem, rows))
 
 
-@in_default_mode
+@with_default_fenv
 def backward(
     dy: Any,
     x: Any,

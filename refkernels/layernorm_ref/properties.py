@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import working_format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.layernorm_ref.arguments import NormalizedShape, RowProblem, prepare, widened
 from refkernels.layernorm_ref.oracle import (
     Backward,
@@ -65,7 +65,7 @@ def _mean(values: Array) -> Array:
     return average
 
 
-@in_default_mode
+@with_default_fenv
 def forward_condition(
     x: Any,
     weight: Any = None,
@@ -104,7 +104,7 @@ def condition_of_forward(
     )
 
 
-@in_default_mode
+@with_default_fenv
 def backward_condition(
     dy: Any,
     x: Any,

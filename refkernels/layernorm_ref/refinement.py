@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 Enclosures = dict[str, Enclosure]
 COLUMNS = ("dweight", "dbias")
 _COLUMN_ELEMENTS = 2**20  # elements of x and dy that are widened to float64 at a time
-_INTERPRETED = 64  # elements that a NumPy twin handles while Python handles one
+_INTERPRETED = 64  # elements that a NumPy fallback handles while Python handles one
 
 
 def records_of(x: Rows, eps: float) -> Records:

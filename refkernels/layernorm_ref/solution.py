@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.layernorm_ref import bounds, properties
 from refkernels.layernorm_ref.arguments import prepare
@@ -32,11 +32,11 @@ class LayerNormForward:
     def answer(self) -> Forward:
         return self.solved.answer
 
-    @in_default_mode
+    @with_default_fenv
     def bound(self, format: Format) -> ForwardArrays:
         return bounds.bound_of_forward(self.solved.problem, self.solved.statistics, format)
 
-    @in_default_mode
+    @with_default_fenv
     def condition(self) -> ForwardArrays:
         solved = self.solved
         return properties.condition_of_forward(solved.problem, solved.answer, solved.statistics)
@@ -52,24 +52,24 @@ class LayerNormBackward:
     def answer(self) -> Backward:
         return self.solved.answer
 
-    @in_default_mode
+    @with_default_fenv
     def bound(self, format: Format) -> BackwardArrays:
         solved = self.solved
         return bounds.bound_of_backward(solved.problem, solved.answer, solved.statistics, format)
 
-    @in_default_mode
+    @with_default_fenv
     def condition(self) -> BackwardArrays:
         solved = self.solved
         return properties.condition_of_backward(solved.problem, solved.answer, solved.statistics)
 
 
-@in_default_mode
+@with_default_fenv
 def forward(*, certify: Certify, **arguments: Any) -> LayerNormForward:
     """`oracle.forward`, with the bound and condition numbers; arguments by name."""
     return LayerNormForward(solve_forward(prepare(**arguments), Question.parse(certify)))
 
 
-@in_default_mode
+@with_default_fenv
 def backward(dy: Any, *, certify: Certify, **arguments: Any) -> LayerNormBackward:
     """`oracle.backward`, with the bound and condition numbers; arguments by name."""
     return LayerNormBackward(solve_backward(prepare(dy=dy, **arguments), Question.parse(certify)))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.wording import shown
 from refkernels.op import Direction
-from refkernels.ops import Fault, Staged
+from refkernels.ops import Fault, TwoStage
 from refkernels.ops.formula import several
 from refkernels.ops.letters import Signature
 
@@ -85,7 +85,7 @@ def _divided(xp: Any, numerator: Any, of: Total, arguments: Mapping[str, Any]) -
     return xp.either(numerator / total, numerator * (1 / total))
 
 
-def reduced(terms: Rows, of: Total = _right) -> Staged:
+def reduced(terms: Rows, of: Total = _right) -> TwoStage:
     """The loss whose rows are sums of `terms(xp, ...)`: each term is reduced, then they are
     added."""
 
@@ -100,7 +100,7 @@ def reduced(terms: Rows, of: Total = _right) -> Staged:
             sums = [_divided(xp, term, of, arguments) for term in sums]
         return functools.reduce(xp.add, sums)
 
-    return Staged(terms, finish)
+    return TwoStage(terms, finish)
 
 
 def joined(terms: Rows) -> Rows:

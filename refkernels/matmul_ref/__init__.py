@@ -33,7 +33,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify
 from refkernels.matmul_ref import algorithms, bounds, cases, contraction, oracle
 from refkernels.matmul_ref.solution import ProductSolution, alone
@@ -99,7 +99,7 @@ class LinearBackwardArrays(NamedTuple):
     dbias: npt.NDArray[Any]
 
 
-@in_default_mode
+@with_default_fenv
 def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """c = a @ b, certified: c_ij = sum over k of a_ik b_kj.
 
@@ -115,7 +115,7 @@ def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     return oracle.evaluate(_matmul(a, b), certify)
 
 
-@in_default_mode
+@with_default_fenv
 def forward_bound(a: Any, b: Any, *, format: Format | str) -> Floats:
     """|fl(c) - c| <= K u |a| @ |b| for conventional products, in any order, and more for underflow,
     16 bits and overflow (see `bounds`): float64, of c's shape.
@@ -126,7 +126,7 @@ def forward_bound(a: Any, b: Any, *, format: Format | str) -> Floats:
     return bounds.rounding_bound(_matmul(a, b), format)
 
 
-@in_default_mode
+@with_default_fenv
 def forward_condition(a: Any, b: Any) -> Floats:
     """2 |a| @ |b| / |a @ b|, of c's shape; inf where the product cancels to zero. Otherwise as
     `forward`. Source: Ogita, Rump and Oishi (2005), doi:10.1137/030601818.
@@ -134,7 +134,7 @@ def forward_condition(a: Any, b: Any) -> Floats:
     return bounds.condition(_matmul(a, b))
 
 
-@in_default_mode
+@with_default_fenv
 def forward_plain(a: Any, b: Any, *, format: Format | str) -> Array:
     """a @ b by the sequential algorithm in the format (16-bit: float32 sums, rounded once).
     Otherwise as `forward_bound`.
@@ -142,7 +142,7 @@ def forward_plain(a: Any, b: Any, *, format: Format | str) -> Array:
     return algorithms.plain(_matmul(a, b), format)
 
 
-@in_default_mode
+@with_default_fenv
 def backward(dc: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Backward:
     """da = dc @ bᵀ and db = aᵀ @ dc, certified, in the shapes of a and b; dc has that of a @ b.
     Otherwise as `forward`.
@@ -150,27 +150,27 @@ def backward(dc: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Back
     return Backward(*(oracle.evaluate(part, certify) for part in _matmul_backward(dc, a, b)))
 
 
-@in_default_mode
+@with_default_fenv
 def backward_bound(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBackwardArrays:
     """`forward_bound` for both gradients. Otherwise as `forward_bound`."""
     parts = _matmul_backward(dc, a, b)
     return MatmulBackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
 
 
-@in_default_mode
+@with_default_fenv
 def backward_condition(dc: Any, a: Any, b: Any) -> MatmulBackwardArrays:
     """`forward_condition` for both gradients. Otherwise as `forward_condition`."""
     return MatmulBackwardArrays(*(bounds.condition(part) for part in _matmul_backward(dc, a, b)))
 
 
-@in_default_mode
+@with_default_fenv
 def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBackwardArrays:
     """`forward_plain` for both gradients. Otherwise as `forward_plain`."""
     parts = _matmul_backward(dc, a, b)
     return MatmulBackwardArrays(*(algorithms.plain(part, format) for part in parts))
 
 
-@in_default_mode
+@with_default_fenv
 def linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x @ weightᵀ + bias, certified; x (..., in_features), weight (out_features, in_features),
     bias (out_features,), y (..., out_features). The bound is `linear_bound`. Otherwise as
@@ -179,7 +179,7 @@ def linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosu
     return oracle.evaluate(_linear(x, weight, bias), certify)
 
 
-@in_default_mode
+@with_default_fenv
 def linear_bound(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Floats:
     """|fl(y) - y| <= (K + 1) u (|x| @ |weight|ᵀ + |bias|) and more, see `bounds`: the bias first or
     last. Otherwise as `forward_bound`.
@@ -187,7 +187,7 @@ def linear_bound(x: Any, weight: Any, bias: Any = None, *, format: Format | str)
     return bounds.rounding_bound(_linear(x, weight, bias), format)
 
 
-@in_default_mode
+@with_default_fenv
 def linear_condition(x: Any, weight: Any, bias: Any = None) -> Floats:
     """2 (|x| @ |weight|ᵀ + |bias|) / |y|; inf where y cancels to zero. Otherwise as
     `forward_condition`.
@@ -195,13 +195,13 @@ def linear_condition(x: Any, weight: Any, bias: Any = None) -> Floats:
     return bounds.condition(_linear(x, weight, bias))
 
 
-@in_default_mode
+@with_default_fenv
 def linear_plain(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Array:
     """The sequential algorithm in the format, the bias added last. Otherwise as `forward_plain`."""
     return algorithms.plain(_linear(x, weight, bias), format)
 
 
-@in_default_mode
+@with_default_fenv
 def linear_backward(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure"
 ) -> LinearBackward:
@@ -212,7 +212,7 @@ def linear_backward(
     return LinearBackward(*(oracle.evaluate(part, certify) for part in parts))
 
 
-@in_default_mode
+@with_default_fenv
 def linear_backward_bound(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
 ) -> LinearBackwardArrays:
@@ -221,7 +221,7 @@ def linear_backward_bound(
     return LinearBackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
 
 
-@in_default_mode
+@with_default_fenv
 def linear_backward_condition(
     dy: Any, x: Any, weight: Any, bias: Any = None
 ) -> LinearBackwardArrays:
@@ -231,7 +231,7 @@ def linear_backward_condition(
     )
 
 
-@in_default_mode
+@with_default_fenv
 def linear_backward_plain(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
 ) -> LinearBackwardArrays:

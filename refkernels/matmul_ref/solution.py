@@ -7,7 +7,7 @@ from typing import Any
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify
 from refkernels.matmul_ref import bounds, oracle
 from refkernels.matmul_ref.contraction import Contraction
@@ -29,23 +29,23 @@ class ProductSolution:
     def answer(self) -> Any:
         return self.enclosures(*self._answers)
 
-    @in_default_mode
+    @with_default_fenv
     def bound(self, format: Format) -> Any:
         parts = zip(self.parts, self._answers, self._magnitudes, strict=True)
         return self.arrays(*(bounds.rounding_bound(p, format, z, total) for p, z, total in parts))
 
-    @in_default_mode
+    @with_default_fenv
     def condition(self) -> Any:
         parts = zip(self.parts, self._answers, self._magnitudes, strict=True)
         return self.arrays(*(bounds.condition(p, z, total) for p, z, total in parts))
 
     @cached_property
-    @in_default_mode
+    @with_default_fenv
     def _answers(self) -> tuple[Enclosure, ...]:
         return tuple(oracle.evaluate(part, self.certify) for part in self.parts)
 
     @cached_property
-    @in_default_mode
+    @with_default_fenv
     def _magnitudes(self) -> tuple[Floats, ...]:
         return tuple(map(bounds.magnitudes, self.parts))
 

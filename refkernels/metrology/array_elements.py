@@ -1,7 +1,7 @@
-"""The NumPy twin of `elements.compare`: the same figures, for whole arrays.
+"""The NumPy fallback of `elements.compare`: the same figures, for whole arrays.
 
 Names, units and cases are those of `elements`, which gives the reasons. `arithmetic.small` says
-when a twin runs.
+when a fallback runs.
 """
 
 from collections.abc import Sequence

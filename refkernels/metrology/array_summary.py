@@ -1,7 +1,7 @@
-"""The NumPy twin of `summary`'s pass: the same figures, for a small array.
+"""The NumPy fallback of `summary`'s pass: the same figures, for a small array.
 
 Every element is judged by `array_elements.compare`, percentiles come from the sorted errors, and
-errors are added in the kernel's order. See `arithmetic.small` for when a twin is used.
+errors are added in the kernel's order. See `arithmetic.small` for when a fallback is used.
 """
 
 import math

@@ -14,7 +14,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.wording import shown
 from refkernels.metrology import verdict as verdicts
 from refkernels.metrology.avoidable import avoidable, certain_errors, needs_asking
@@ -61,7 +61,7 @@ _COUNTS = (
 _IMPRECISE = ("ill_conditioned", "rounding")
 
 
-@in_default_mode
+@with_default_fenv
 def judge(
     op: Op,
     direction: Direction,
@@ -177,7 +177,7 @@ class Weighed(NamedTuple):
         return verdicts.flags(self.summary.counts, self.errors)
 
 
-@in_default_mode
+@with_default_fenv
 def weigh(
     op: Op,
     direction: Direction,
@@ -327,7 +327,7 @@ def describe_element(
     }
 
 
-@in_default_mode
+@with_default_fenv
 def agreement(a: Any, b: Any) -> dict[str, Any]:
     """How far apart two answers of one dtype and shape are, without an oracle.
 
@@ -359,7 +359,7 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
     }
 
 
-@in_default_mode
+@with_default_fenv
 def digest(array: npt.NDArray[Any]) -> str:
     """SHA-256 over dtype, shape and bits (little endian), every NaN as the one quiet NaN."""
     array = as_float_array(array, "array")

@@ -21,7 +21,7 @@ from refkernels.arithmetic.decisions import step_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.wording import shown
 from refkernels.metrology import array_summary, plain
 from refkernels.metrology import special_values as flag
@@ -65,7 +65,7 @@ class Summary:
     first_mismatch: int | None
 
 
-@in_default_mode
+@with_default_fenv
 def summarise(
     got: npt.NDArray[Any],
     reference: Enclosure,

@@ -22,7 +22,7 @@ from refkernels.arithmetic.decisions import span_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.metrology import array_elements
 from refkernels.metrology.elements import compare
 from refkernels.metrology.plain import inverse_ulp, tally_plain
@@ -43,7 +43,7 @@ class UlpError(NamedTuple):
     uncertainty: npt.NDArray[np.float64]
 
 
-@in_default_mode
+@with_default_fenv
 def ulp(z: npt.ArrayLike, format: Format | str) -> npt.NDArray[np.float64]:
     """ulp(z) in the format, for exact float64 values z; NaN and infinities give NaN.
 
@@ -61,7 +61,7 @@ def ulp(z: npt.ArrayLike, format: Format | str) -> npt.NDArray[np.float64]:
     return np.where(np.isfinite(values), units, np.nan)
 
 
-@in_default_mode
+@with_default_fenv
 def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> UlpError:
     """(got - z) / ulp(z) for every element, with its uncertainty.
 
@@ -80,11 +80,11 @@ def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> U
     value, uncertainty = np.empty(exact.size), np.empty(exact.size)
     limits = (target.p, target.emin, target.emax)
     arguments = (widened(array), *exact.columns(), limits, value, uncertainty)
-    each_block(_errors_of, exact.size, *arguments, twin=_twin)
+    each_block(_errors_of, exact.size, *arguments, fallback=_fallback)
     return UlpError(value.reshape(exact.shape), uncertainty.reshape(exact.shape))
 
 
-@in_default_mode
+@with_default_fenv
 def ulp_distance(a: Any, b: Any) -> npt.NDArray[np.uint64]:
     """The number of floats from a to b: |ordinal(a) - ordinal(b)|; +0 and -0 have one ordinal.
 
@@ -143,7 +143,7 @@ def is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         return np.isnan(array)
 
 
-def _twin(*arguments: Any) -> None:
+def _fallback(*arguments: Any) -> None:
     """`_errors_of` in NumPy, for small arrays."""
     *parts, limits, value, uncertainty = arguments
     figures = array_elements.compare(parts, limits)

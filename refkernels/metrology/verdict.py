@@ -21,7 +21,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY16, Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.metrology.ulp_errors import as_enclosure, check_shapes, ulp, ulp_error
 from refkernels.records.words import FLAGS, LEVELS
 
@@ -126,7 +126,7 @@ def worst_errors(
     return worst
 
 
-@in_default_mode
+@with_default_fenv
 def rms_errors(
     got: npt.NDArray[Any],
     plain: npt.NDArray[Any],

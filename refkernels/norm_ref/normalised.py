@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from refkernels.ops import Fault, Staged
+from refkernels.ops import Fault, TwoStage
 
 
 def times(values: Any, weight: Any) -> Any:
@@ -113,13 +113,13 @@ def batch_statistics(
     return used[0], used[1] + eps, *new
 
 
-def batch(moments: Any = two_pass, way: Any = centred, **how: Any) -> Staged:
+def batch(moments: Any = two_pass, way: Any = centred, **how: Any) -> TwoStage:
     """A form of batch norm."""
 
     def finish(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any) -> Any:
         return way(xp, x, *row[:2], weight, bias), row[2], row[3]
 
-    return Staged(partial(batch_statistics, moments=moments, **how), finish)
+    return TwoStage(partial(batch_statistics, moments=moments, **how), finish)
 
 
 def batch_backward(way: Callable[..., Any], after: bool = False, stored: bool = False) -> Any:
@@ -153,13 +153,13 @@ BATCH_BACKWARD = {
 }
 
 
-def _with_variance(as_biased: bool) -> Staged:
+def _with_variance(as_biased: bool) -> TwoStage:
     """Batch norm whose new_var always takes the biased variance, or always the unbiased one."""
 
     def statistics(xp: Any, biased: bool, **arguments: Any) -> Any:
         return batch_statistics(xp, biased=as_biased, **arguments)
 
-    return Staged(statistics, batch().finish)
+    return TwoStage(statistics, batch().finish)
 
 
 def _swapped(xp: Any, momentum: Any, **arguments: Any) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from refkernels.ops import Staged
+from refkernels.ops import TwoStage
 
 
 def _times(values: Any, weight: Any) -> Any:
@@ -44,10 +44,10 @@ def _mixture(xp: Any, row: Any, x: Any, weight: Any = None, **_: Any) -> Any:
 
 
 FORMS = {
-    "rsqrt": Staged(_mean_square, _by_rsqrt),
-    "sqrt": Staged(_mean_square, _by_sqrt),
-    "kept": Staged(_mean_square, _kept),
-    "mixture": Staged(_mean_square, _mixture),
+    "rsqrt": TwoStage(_mean_square, _by_rsqrt),
+    "sqrt": TwoStage(_mean_square, _by_sqrt),
+    "kept": TwoStage(_mean_square, _kept),
+    "mixture": TwoStage(_mean_square, _mixture),
 }
 
 
@@ -94,7 +94,7 @@ def _mix(xp: Any, row: Any, dy: Any, x: Any, weight: Any = None, **_: Any) -> An
 
 
 BACKWARD = {
-    "projected": Staged(_project, _subtract),
-    "chain_rule": Staged(_project_chain, _add_chain),
-    "mixture": Staged(_project_mixture, _mix),
+    "projected": TwoStage(_project, _subtract),
+    "chain_rule": TwoStage(_project_chain, _add_chain),
+    "mixture": TwoStage(_project_mixture, _mix),
 }

@@ -26,7 +26,7 @@ from refkernels.contexts.record import Record
 from refkernels.contexts.value import Value
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical, Shared
-from refkernels.ops.formula import Formula, Staged, Values, Whole, by_output, several
+from refkernels.ops.formula import Formula, TwoStage, Values, Whole, by_output, several
 from refkernels.ops.readings import Reading
 
 Enclosures = dict[str, Enclosure]
@@ -49,7 +49,7 @@ def draft(
     if unanswered:
         reading, known = readings.ball(), None
         summed = not any(question.rows_of[name] for name in unanswered)
-        if summed and large and isinstance(formula, Staged):
+        if summed and large and isinstance(formula, TwoStage):
             with contextlib.suppress(Untraceable):
                 known = _statistics(formula, question, reading.xp)
         parts_by_name = readings.read(formula, reading, question, unanswered, known)
@@ -94,7 +94,7 @@ def _generated(
     }
 
 
-def _statistics(formula: Staged, question: Canonical, xp: Context) -> Values:
+def _statistics(formula: TwoStage, question: Canonical, xp: Context) -> Values:
     """The statistics of all rows by a fused kernel. Raises Untraceable if there is no such kernel,
     or if it leaves a statistic unknown: every sum over the rows would be unknown too, where NumPy
     may enclose it."""

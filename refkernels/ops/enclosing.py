@@ -18,7 +18,7 @@ from refkernels.contexts.ball import BallValue
 from refkernels.contexts.double_double_value import DoubleDoubleValue
 from refkernels.contexts.objects import data
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import WorkingValue
+from refkernels.contexts.working import RoundedValue
 from refkernels.elementwise import balls
 
 Shape = tuple[int, ...]
@@ -77,7 +77,7 @@ def rational(result: Value, shape: Shape) -> Enclosure:
 
 def computed(result: Value, shape: Shape) -> Enclosure:
     """From binary64 arithmetic, for its special values."""
-    assert isinstance(result, WorkingValue)
+    assert isinstance(result, RoundedValue)
     return Enclosure(np.broadcast_to(result.data, shape).astype(np.float64))
 
 

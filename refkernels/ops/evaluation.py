@@ -17,15 +17,15 @@ from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
 from refkernels.contexts.unstored import Unstored
-from refkernels.contexts.working import Working
+from refkernels.contexts.working import RoundedArithmetic
 from refkernels.ops.formula import Formula
 from refkernels.ops.readings import Reading, bound, reachable, read, read_forms
 from refkernels.ops.readings import working as computed_in
-from refkernels.ops.settle import settle
+from refkernels.ops.refine import refine
 
 __all__ = [
     "Bound", "CommonErrors", "Reachable", "Unstored", "amplification", "bound", "computed_in",
-    "least", "reachable", "read", "read_forms", "says_little", "settle", "working",
+    "least", "reachable", "read", "read_forms", "refine", "says_little", "working",
 ]  # fmt: skip
 
 
@@ -48,15 +48,17 @@ def least(
 def working(arithmetic: Any, format: Format, scalars: Any, **options: Any) -> Reading:
     """The reading that computes a kernel's answer, 16 bits in binary32; or in an arithmetic of
     `ARITHMETICS`, or in that context."""
-    if isinstance(arithmetic, Working):
+    if isinstance(arithmetic, RoundedArithmetic):
         return computed_in(arithmetic)
     if not arithmetic:
-        return computed_in(Working(working_format(format), format, scalars=scalars, **options))
+        return computed_in(
+            RoundedArithmetic(working_format(format), format, scalars=scalars, **options)
+        )
     return computed_in(ARITHMETICS[arithmetic](format, scalars=scalars, **options))
 
 
 ARITHMETICS: dict[str, Any] = {
-    "narrow": Working,
+    "narrow": RoundedArithmetic,
     "composed": Composed,
     "other function": OtherFunction,
     "tensor cores": TensorCores,

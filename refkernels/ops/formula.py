@@ -7,7 +7,7 @@
 It gives one Value, or a tuple of them in the order of the op's outputs (None for the gradient of an
 input that is absent). A formula in two stages separates the work per row from the work per element,
 
-    Staged(statistics, finish)    statistics(xp, **arrays) -> values of one element a row
+    TwoStage(statistics, finish)    statistics(xp, **arrays) -> values of one element a row
                                   finish(xp, statistics, **arrays) -> the outputs, by elements
 
 so that an answer for some elements needs only the statistics of their rows, computed once, and the
@@ -15,7 +15,7 @@ elements themselves. In `finish` an output is elementwise in the rows' arrays an
 the last operation of an output without rows (the gradient of a weight) is the sum over the rows. A
 formula whose outputs share no work is
 
-    Apart((dx, dweight, dbias))   a formula for each, which names the arrays that it takes
+    PerOutput((dx, dweight, dbias))   a formula for each, which names the arrays that it takes
 
 so that an answer for some elements of one output reads the slices of these arrays at the elements'
 rows and free letters, and nothing else. A formula in which the indices of a free letter are not
@@ -39,7 +39,7 @@ Values = tuple[Any, ...]  # a Value each, or None for an absent one
 
 
 @dataclass(frozen=True)
-class Staged:
+class TwoStage:
     """A formula in two stages; the module's header explains it."""
 
     statistics: Callable[..., Any]
@@ -68,7 +68,7 @@ class Whole(Sliced):
 
 
 @dataclass(frozen=True)
-class Apart:
+class PerOutput:
     """A formula for each output, None for one that is not wanted; the module's header explains
     it."""
 
@@ -78,7 +78,7 @@ class Apart:
     def __call__(self, xp: Context, /, **arguments: Any) -> Any:
         return tuple(formula and formula(xp, **arguments) for formula in self.formulas)
 
-    def restricted(self, outputs: Iterable[bool]) -> Apart:
+    def restricted(self, outputs: Iterable[bool]) -> PerOutput:
         """The formulas of some of the outputs."""
         pairs = zip(self.formulas, outputs, strict=True)
         return replace(

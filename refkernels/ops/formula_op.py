@@ -16,7 +16,7 @@ from refkernels.elementwise.oracle import screened
 from refkernels.op import DIRECTIONS, Case, Invariant, Op
 from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Fault, Formula, derived
-from refkernels.ops.formulas import Forms, Formulas, Prepare, Way
+from refkernels.ops.formulas import Forms, Formulas, Pass, Prepare
 from refkernels.ops.letters import Signature
 from refkernels.ops.signs import Reading, sign_of_zero
 
@@ -153,8 +153,8 @@ def formulas_of(
         exact = backward_truth or (
             next(iter(backward_forms.values())) if backward else derive(definition)
         )
-        reverse = Way(read_signature.backward(above, below), backward_forms, exact)
-    forward = Way(read_signature, forms, definition)
+        reverse = Pass(read_signature.backward(above, below), backward_forms, exact)
+    forward = Pass(read_signature, forms, definition)
     return Formulas(
         name, params or {}, forward, reverse, faults, prepare, scalars, widest, domains or {},
         conventions, limited, derive,

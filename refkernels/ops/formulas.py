@@ -15,7 +15,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_array_of, as_float_array
 from refkernels.arithmetic.enclosure import PARTS, Enclosure, moved, trusted
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_eps, as_real
 from refkernels.arithmetic.wording import shown
@@ -36,7 +36,7 @@ Named = Mapping[str, Any]
 Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
 
 
-class Way(NamedTuple):
+class Pass(NamedTuple):
     """One direction of an op: its signature and its formulas."""
 
     signature: Signature
@@ -56,8 +56,8 @@ class Formulas:
 
     name: str
     params: Named
-    forward: Way
-    backward: Way | None
+    forward: Pass
+    backward: Pass | None
     faults: tuple[Fault, ...] = ()
     prepare: Prepare | None = None
     scalars: str = "working"
@@ -71,7 +71,7 @@ class Formulas:
         """The values that a param, which is a float or None, may take."""
         return self.domains.get(param, NOT_NEGATIVE if param == "eps" else REAL)
 
-    def way(self, direction: Direction) -> Way:
+    def of(self, direction: Direction) -> Pass:
         """One direction. Raises ValueError where the op has no backward pass."""
         if direction == "forward":
             return self.forward
@@ -89,7 +89,7 @@ class Formulas:
         return canonical_once(find, (self.name, id(self), direction), inputs, params)
 
     def _question(self, direction: Direction, inputs: Named, params: Named) -> Canonical:
-        way = self.way(direction)
+        way = self.of(direction)
         arrays: dict[str, Any] = {}
         for name, argument in way.signature.takes.items():
             array = inputs.get(name)
@@ -112,7 +112,7 @@ class Formulas:
         with np.errstate(invalid="ignore"):  # NaN is data here
             return canonical(way.signature, self.prepare(arrays, values, direction))
 
-    def cone(
+    def dependencies(
         self,
         direction: Direction,
         output: str,
@@ -123,7 +123,7 @@ class Formulas:
         """The flat indices of the elements of each input on which an output's element depends."""
         places = {  # from 1, because an op's `prepare` fills in zeros
             name: np.arange(1, array.size + 1, dtype=np.float64).reshape(array.shape)
-            if self.way(direction).signature.takes[name].kind in ("float", "low")
+            if self.of(direction).signature.takes[name].kind in ("float", "low")
             else array
             for name, array in inputs.items()
         }
@@ -135,7 +135,9 @@ class Formulas:
             int(i) for i in places_of_letters[: len(argument.own)]
         )
         inside = {}
-        for name, slices in question.signature.cone(output, at, question.lettered()).items():
+        for name, slices in question.signature.dependencies(
+            output, at, question.lettered()
+        ).items():
             array = question.arrays[name]
             if name in places and array is not None and array.dtype.kind not in "iub":
                 rows = question.signature.takes[name].rows
@@ -146,7 +148,7 @@ class Formulas:
 
     def names(self, direction: Direction, question: Canonical) -> tuple[str, ...]:
         """The outputs that exist: an absent input has no gradient, an absent state no new value."""
-        way = self.way(direction).signature
+        way = self.of(direction).signature
         source_of = {name: name if direction == "forward" else name[1:] for name in way.gives}
         return tuple(
             name
@@ -154,19 +156,19 @@ class Formulas:
             if source not in way.takes or question.arrays.get(source) is not None
         )
 
-    @in_default_mode
+    @with_default_fenv
     def evaluate(
         self, direction: Direction, inputs: Named, params: Named, certify: Certify = "enclosure"
     ) -> dict[str, Enclosure]:
         """The certified answer, by output."""
-        goal, way = Question.parse(certify), self.way(direction)
+        goal, way = Question.parse(certify), self.of(direction)
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
         ieee = next(iter(way.forms.values()))
-        answers = _evaluation().settle(way.truth, question, names, goal, ieee)
+        answers = _evaluation().refine(way.truth, question, names, goal, ieee)
         return {name: restored(question, name, answer) for name, answer in answers.items()}
 
-    @in_default_mode
+    @with_default_fenv
     def form_bounds(
         self,
         direction: Direction,
@@ -179,9 +181,9 @@ class Formulas:
         `options`: those of `contexts.Bound`."""
         question = self.question(direction, inputs, params)
         reading = self._bound(format, **options)
-        return self._bounds(direction, self.way(direction).forms, reading, question)
+        return self._bounds(direction, self.of(direction).forms, reading, question)
 
-    @in_default_mode
+    @with_default_fenv
     def attainable(
         self, direction: Direction, inputs: Named, params: Named, format: Format | str
     ) -> tuple[dict[str, dict[str, Doubles]], ...]:
@@ -191,14 +193,14 @@ class Formulas:
         evaluation, inner = _evaluation(), formats.working_format(target)
         from_inputs: dict[str, dict[str, Doubles]] = {}
         from_saved: dict[str, dict[str, Doubles]] = {}
-        for form, formula in self.way(direction).forms.items():
+        for form, formula in self.of(direction).forms.items():
             xp = evaluation.Unstored(inner, target, scalars=self.scalars)
             reading = evaluation.bound(xp)
             bounds = self._read(direction, formula, reading, question)
             (from_saved if xp.from_saved else from_inputs)[form] = bounds
         return from_inputs, from_saved
 
-    @in_default_mode
+    @with_default_fenv
     def reachable(
         self, direction: Direction, inputs: Named, params: Named, format: Format | str
     ) -> dict[str, dict[str, tuple[Any, ...]]]:
@@ -214,7 +216,7 @@ class Formulas:
                 name: tuple(question.restore(name, part) for part in parts)
                 for name, parts in evaluation.read(formula, reading, question, names).items()
             }
-            for form, formula in self.way(direction).forms.items()
+            for form, formula in self.of(direction).forms.items()
         }
 
     def bound(
@@ -228,7 +230,7 @@ class Formulas:
         """The largest of the forms' bounds, elementwise; that of the widest form alone, where one
         covers the others. `extra`: as for `contexts.Bound`."""
         if self.widest:
-            widest = self.way(direction).forms[self.widest]
+            widest = self.of(direction).forms[self.widest]
             return self.bounded(direction, widest, inputs, params, format, extra=extra)
         bounds_of_forms = self.form_bounds(direction, inputs, params, format, extra=extra).values()
         names = next(iter(bounds_of_forms))
@@ -246,21 +248,21 @@ class Formulas:
         read = (forms[self.widest],) if self.widest else tuple(forms.values())
         return _evaluation().least(read, ends, formats.working_format(format), format)
 
-    @in_default_mode
+    @with_default_fenv
     def condition(self, direction: Direction, inputs: Named, params: Named) -> dict[str, Doubles]:
         """An upper bound on the condition number of the first form (`contexts.amplification`)."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().amplification()
         return self._read(direction, self.first(direction), reading, question)
 
-    @in_default_mode
+    @with_default_fenv
     def plain(
         self, direction: Direction, inputs: Named, params: Named, format: Format | str
     ) -> dict[str, Array]:
         """The first form computed in the format, sums in order."""
         return self.computed(direction, self.first(direction), inputs, params, format)
 
-    @in_default_mode
+    @with_default_fenv
     def computed(
         self,
         direction: Direction,
@@ -272,17 +274,17 @@ class Formulas:
         **options: Any,
     ) -> dict[str, Array]:
         """The answer of a kernel that computes a formula in the format, 16 bits in binary32;
-        `options` are those of `contexts.Working`, and of the arithmetic: "narrow", every
+        `options` are those of `contexts.RoundedArithmetic`, and of the arithmetic: "narrow", every
         intermediate result rounded to a format of 16 bits; "composed", the same, but each op
         computes in binary32; "other function", the option `function` in the place of the
         function called `instead`; "tensor cores", matrix products as matrix instructions add them;
         "signed zeros", in binary64 with `made` for zeros that have no sign. Or the arithmetic is a
-        `Working` context, whatever the format."""
+        `RoundedArithmetic` context, whatever the format."""
         question, target = self.question(direction, inputs, params), formats.get(format)
         reading = _evaluation().working(arithmetic, target, self.scalars, **options)
         return self._read(direction, formula, reading, question)
 
-    @in_default_mode
+    @with_default_fenv
     def certified(
         self,
         direction: Direction,
@@ -294,10 +296,10 @@ class Formulas:
         """The certified value of another formula, such as a fault's."""
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
-        enclosures = _evaluation().settle(formula, question, names, Question.parse(certify))
+        enclosures = _evaluation().refine(formula, question, names, Question.parse(certify))
         return {name: restored(question, name, enclosure) for name, enclosure in enclosures.items()}
 
-    @in_default_mode
+    @with_default_fenv
     def bounded(
         self,
         direction: Direction,
@@ -316,7 +318,7 @@ class Formulas:
 
     def first(self, direction: Direction) -> Formula:
         """The form that comes first."""
-        return next(iter(self.way(direction).forms.values()))
+        return next(iter(self.of(direction).forms.values()))
 
     def _bound(self, format: Format | str, working: Format | None = None, **options: Any) -> Any:
         evaluation, target = _evaluation(), formats.get(format)

@@ -94,7 +94,7 @@ class Signature:
             return "contracted"
         return "coupled" if letter in self.coupled else "free"
 
-    def cone(
+    def dependencies(
         self, output: str, index: tuple[int, ...], shapes: Mapping[str, Shape]
     ) -> dict[str, tuple[slice, ...]]:
         """The slices of the inputs, of these shapes, on which an element of an output depends.

@@ -26,9 +26,9 @@ from refkernels.contexts.double_double import DoubleDouble, columns
 from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.record import record
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import Working, WorkingValue
+from refkernels.contexts.working import RoundedArithmetic, RoundedValue
 from refkernels.ops.canonical import Canonical, Shared
-from refkernels.ops.formula import Apart, Formula, Staged, Values, Whole, by_output, several
+from refkernels.ops.formula import Formula, PerOutput, TwoStage, Values, Whole, by_output, several
 from refkernels.ops.letters import Shape
 
 Array = npt.NDArray[Any]
@@ -82,12 +82,12 @@ def reachable(xp: Reachable) -> Reading:
     return Reading(xp, xp.ends)
 
 
-def working(xp: Working) -> Reading:
+def working(xp: RoundedArithmetic) -> Reading:
     """A kernel's answer, in its storage format."""
 
     def parts(value: Value) -> Parts:
         stored = xp.store(value)
-        assert isinstance(stored, WorkingValue)
+        assert isinstance(stored, RoundedValue)
         with np.errstate(all="ignore"):
             return (stored.data.astype(xp.storage.storage),)
 
@@ -110,14 +110,14 @@ def read(
     if not names:
         return outputs
     summed = [name for name in names if not question.rows_of[name]]
-    if isinstance(formula, Apart) and 0 < len(summed) < len(names):
+    if isinstance(formula, PerOutput) and 0 < len(summed) < len(names):
         by_row = tuple(name for name in names if name not in summed)
         for group in (by_row, tuple(summed)):
             outputs |= read(formula, reading, question, group)
         return outputs
     blocks = _Blocks(formula, reading, question, names)
     with blas.on_one_thread():  # blocks have threads of their own
-        if isinstance(formula, Whole) or (summed and not isinstance(formula, Staged)):
+        if isinstance(formula, Whole) or (summed and not isinstance(formula, TwoStage)):
             return outputs | blocks.whole()
         if statistics is None:
             outputs |= blocks.rows(keep_statistics=bool(summed))
@@ -163,14 +163,14 @@ def read_forms(
 
 def restricted_to(formula: Formula, question: Canonical, names: Collection[str]) -> Formula:
     """The formula restricted to these outputs, where it has one for each output."""
-    if not isinstance(formula, Apart):
+    if not isinstance(formula, PerOutput):
         return formula
     return formula.restricted(name in names for name in question.shapes)
 
 
 def needed(formula: Formula, arrays: Named) -> Named:
     """The arrays that a formula takes."""
-    if not isinstance(formula, Apart):
+    if not isinstance(formula, PerOutput):
         return arrays
     return {name: array for name, array in arrays.items() if name in formula.takes}
 
@@ -206,7 +206,7 @@ class _Blocks:
 
         def block(start: int, stop: int) -> None:
             arrays = question.take(slice(start, stop))
-            if isinstance(self.formula, Staged):
+            if isinstance(self.formula, TwoStage):
                 arguments = self.reading.arguments(arrays, question.params)
                 row_statistics = several(self.formula.statistics(self.reading.xp, **arguments))
                 statistics[start // length] = row_statistics if keep_statistics else ()
@@ -233,7 +233,7 @@ class _Blocks:
     def columns(self, names: list[str]) -> dict[str, Parts]:
         """The outputs that are sums over the rows, from the statistics that `rows` kept."""
         question, xp = self.question, self.reading.xp
-        assert isinstance(self.formula, Staged)
+        assert isinstance(self.formula, TwoStage)
         finish = self.formula.finish
         if not question.rows:
             arguments = self.reading.arguments(question.arrays, question.params)

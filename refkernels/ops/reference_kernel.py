@@ -24,7 +24,7 @@ from refkernels.ops.formula import Fault, Formula
 from refkernels.ops.formula_op import formula_op
 from refkernels.ops.letters import Signature
 from refkernels.ops.tree import leaves, tree
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 
 
 class Oracle:
@@ -80,7 +80,7 @@ class Oracle:
     ) -> Any:
         formulas = self.op.formulas
         assert formulas is not None
-        takes = formulas.way(direction).signature.takes
+        takes = formulas.of(direction).signature.takes
         if len(arrays) > len(takes):
             raise TypeError(
                 f"{self.op.name} {direction} takes {', '.join(takes)}, but {len(arrays)} arrays "
@@ -198,5 +198,5 @@ def _among(known: Collection[str], chosen: Any, name: str) -> tuple[str, ...]:
     """The chosen names, checked to be among the known ones."""
     for item in as_names(chosen, name):
         if item not in known:
-            raise ValueError(f"{name} has {quoted(item)}: {instead(item, known)}.")
+            raise ValueError(f"{name} has {quoted(item)}: {did_you_mean(item, known)}.")
     return as_names(chosen, name)

@@ -20,7 +20,16 @@ from refkernels.arithmetic.ladder import Indices, Open
 from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, Whole, by_output, several
+from refkernels.ops.formula import (
+    Formula,
+    PerOutput,
+    Sliced,
+    TwoStage,
+    Values,
+    Whole,
+    by_output,
+    several,
+)
 from refkernels.ops.readings import Reading, needed, restricted_to
 from refkernels.ops.slices import Cut, Slice, cut_of, sliced
 
@@ -35,7 +44,7 @@ class Selection:
 
     def __init__(self, formula: Formula, question: Canonical, wanted: Open) -> None:
         self.formula, self.question, self.wanted = formula, question, wanted
-        self.staged = isinstance(formula, Staged) and question.flat
+        self.staged = isinstance(formula, TwoStage) and question.flat
         places = {name: self._places(name, at) for name, at in wanted.items()}
         self.places = places
         rowless = [name for name in wanted if not question.rows_of[name]]
@@ -46,7 +55,7 @@ class Selection:
         width = question.elements // max(question.rows, 1)
         self.cost = self.rows.size * max(width, 1) + sum(map(len, wanted.values()))
         self.cost = max(self.cost, getattr(formula, "work", 0))
-        if isinstance(formula, Apart):
+        if isinstance(formula, PerOutput):
             self.cost = sum(self._size(name) for name in wanted)
 
     def _places(self, name: str, at: Indices) -> tuple[Indices, Indices]:
@@ -60,7 +69,7 @@ class Selection:
         if not self.wanted:
             return {}
         reading = Reading(xp, lambda value: ())
-        if isinstance(self.formula, Apart):
+        if isinstance(self.formula, PerOutput):
             return {name: joined(self._of_one(reading, name, enclose)) for name in self.wanted}
         if not self.staged:
             return self._whole_rows(reading, enclose)
@@ -84,9 +93,9 @@ class Selection:
         with_rows = {k for k, argument in self.question.signature.takes.items() if argument.rows}
         return sum(a.size * (number if k in with_rows else 1) for k, a in slices if a is not None)
 
-    def _apart(self, name: str) -> Apart:
+    def _apart(self, name: str) -> PerOutput:
         formula = restricted_to(self.formula, self.question, [name])
-        assert isinstance(formula, Apart)
+        assert isinstance(formula, PerOutput)
         return formula
 
     def _of_one(self, reading: Reading, name: str, enclose: Enclose) -> Iterator[Enclosure]:
@@ -123,7 +132,7 @@ class Selection:
 
     def _statistics(self, reading: Reading) -> Values:
         formula, xp, params = self.formula, reading.xp, self.question.params
-        assert isinstance(formula, Staged)
+        assert isinstance(formula, TwoStage)
         blocks = []
         for rows in self._blocks():
             arguments = reading.arguments(self.question.take(rows), params)
@@ -135,7 +144,7 @@ class Selection:
         self, reading: Reading, statistics: Values, name: str, enclose: Enclose
     ) -> Iterator[Enclosure]:
         formula, question, xp = self.formula, self.question, reading.xp
-        assert isinstance(formula, Staged)
+        assert isinstance(formula, TwoStage)
         rows, columns = self.places[name]
         for start in range(0, rows.size, CACHED):
             block = slice(start, start + CACHED)
@@ -151,7 +160,7 @@ class Selection:
         self, reading: Reading, statistics: Values, name: str, enclose: Enclose
     ) -> Iterator[Enclosure]:
         formula, question = self.formula, self.question
-        assert isinstance(formula, Staged)
+        assert isinstance(formula, TwoStage)
         columns, length = self.places[name][1], max(CACHED // max(question.rows, 1), 1)
         for start in range(0, columns.size, length):
             block = columns[start : start + length]

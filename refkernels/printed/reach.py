@@ -96,7 +96,7 @@ def reach(asked: PrintedQuestion, format: Format) -> dict[str, Reach]:
         return _of_function(op, asked.direction, asked.box, format)
     if formulas is None:
         raise ValueError(f"{op.name} is not a formula: --pasted reads only ops that are.")
-    way = formulas.way(asked.direction)
+    way = formulas.of(asked.direction)
     forms = dict.fromkeys((way.truth, *way.forms.values()))
     if op.formulas is not None:
         return _merged([of_formula(formulas, form, asked, format) for form in forms])

@@ -19,7 +19,7 @@ from refkernels.op import Direction, Op
 from refkernels.printed import digits
 from refkernels.printed.digits import called
 from refkernels.printed.text import Printed
-from refkernels.suggestion import instead
+from refkernels.suggestion import did_you_mean
 
 _MOST_UNNAMED = 6  # unnamed tensors, which are tried in every order
 _CHOICE = re.compile(r"(?:(?P<kernel>[^:=]+):)?(?P<name>[^:=]+)=(?P<number>\d{1,9})")
@@ -85,7 +85,7 @@ def assign(
     for text in inputs:
         name, _, tensor = _parsed_choice("--input", text, tensors)
         if name not in op.takes(direction):
-            meant = instead(name, op.takes(direction), "it takes")
+            meant = did_you_mean(name, op.takes(direction), "it takes")
             raise ValueError(f"{op.name} {direction} takes no {name!r}: {meant}.")
         if name in roles.inputs:
             raise ValueError(f"--input gives {name!r} twice: leave one of them out.")

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from refkernels import question, registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.explain import explain
 from refkernels.diagnosis.problem import Problem
@@ -48,7 +48,7 @@ _LARGEST_TERM = 64  # the largest numerator and denominator of a factor that is 
 Record = dict[str, Any]
 
 
-@in_default_mode
+@with_default_fenv
 def explain_printed(
     op: Op | str,
     tensors: Sequence[Printed],

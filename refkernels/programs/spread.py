@@ -26,7 +26,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.formats import BINARY64
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.bound_value import BoundValue
-from refkernels.contexts.working import Working
+from refkernels.contexts.working import RoundedArithmetic
 from refkernels.ops import readings
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Whole
@@ -96,7 +96,7 @@ class Traced(Whole):
         """The bounds and sizes of outputs, the vague bounds replaced by what readings allow."""
         if self.steps is None:
             return dict(bounds)
-        exact = self._read(Working(BINARY64), question, tuple(bounds))
+        exact = self._read(RoundedArithmetic(BINARY64), question, tuple(bounds))
         known = {name: np.isfinite(exact[name]) for name in bounds}
         sizes = {n: (_rms(bounds[n][0][k]), _rms(exact[n][k])) for n, k in known.items()}
         vague = tuple(name for name, (bound, size) in sizes.items() if not bound <= SHARE * size)
@@ -104,7 +104,7 @@ class Traced(Whole):
             return dict(bounds)
         largest = dict.fromkeys(vague, 0.0)
         for options in READINGS:
-            working = Working(xp.working.format, xp.storage.format, **options)
+            working = RoundedArithmetic(xp.working.format, xp.storage.format, **options)
             for name, values in self._read(working, question, vague).items():
                 known[name] &= np.isfinite(values)
                 error = np.abs(values - exact[name])[known[name]]
@@ -125,7 +125,9 @@ class Traced(Whole):
         most = {n: max(path, key=path.__getitem__, default="") for n, path in paths.items()}
         return [f"{name} ({called})" if called else name for name, called in most.items()]
 
-    def _read(self, xp: Working, question: Canonical, names: tuple[str, ...]) -> dict[str, Doubles]:
+    def _read(
+        self, xp: RoundedArithmetic, question: Canonical, names: tuple[str, ...]
+    ) -> dict[str, Doubles]:
         with np.errstate(all="ignore"):
             parts = readings.read(self, readings.working(xp), question, names)
         return {name: values.astype(np.float64) for name, (values,) in parts.items()}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.metrology.ulp_errors import ulp_error
 from refkernels.schedule_ref.oracle import checked, cosine_decay
 
@@ -47,7 +47,7 @@ class Examination:
         return {**self.__dict__, "holds": self.holds}
 
 
-@in_default_mode
+@with_default_fenv
 def examine(
     lr: npt.NDArray[Any],
     step: npt.ArrayLike,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.scalars import as_real
 from refkernels.arithmetic.wording import shown
 from refkernels.schedule_ref.oracle import checked
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 Kernel = Callable[[Array], Array]
 
 
-@in_default_mode
+@with_default_fenv
 def formula(
     step: npt.ArrayLike, *, format: Format | str = "float32", cosine: Kernel = np.cos, **decay: Any
 ) -> Array:
@@ -40,7 +40,7 @@ def formula(
     return result
 
 
-@in_default_mode
+@with_default_fenv
 def clipped(
     step: npt.ArrayLike, *, format: Format | str = "float32", cosine: Kernel = np.cos, **decay: Any
 ) -> Array:
@@ -52,7 +52,7 @@ def clipped(
     return result
 
 
-@in_default_mode
+@with_default_fenv
 def through_sine(
     step: npt.ArrayLike, *, format: Format | str = "float32", sine: Kernel = np.sin, **decay: Any
 ) -> Array:
@@ -63,7 +63,7 @@ def through_sine(
     return result
 
 
-@in_default_mode
+@with_default_fenv
 def formula_bound(
     step: npt.ArrayLike, *, format: Format | str = "float32", cosine_error: float, **decay: Any
 ) -> npt.NDArray[np.float64]:

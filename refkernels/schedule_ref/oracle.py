@@ -23,7 +23,7 @@ from refkernels.arithmetic.arrays import as_whole_numbers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_integer_balls
 from refkernels.arithmetic.ladder import Indices, refine
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.elementwise import balls
@@ -43,7 +43,7 @@ RATIONAL = {
 }
 
 
-@in_default_mode
+@with_default_fenv
 def cosine_decay(
     step: npt.ArrayLike,
     *,
@@ -75,7 +75,7 @@ def cosine_decay(
     return rates.reshape(steps.shape)
 
 
-@in_default_mode
+@with_default_fenv
 def amplification(step: npt.ArrayLike, *, decay_steps: int) -> npt.NDArray[np.float64]:
     """The factor that 1 + cos applies to a relative error of the cosine: |cos| / (1 + cos).
 

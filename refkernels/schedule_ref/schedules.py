@@ -34,7 +34,7 @@ from refkernels.arithmetic.arrays import as_float_array, as_whole_numbers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.exact import from_fractions, from_integer_balls
 from refkernels.arithmetic.ladder import Indices, refine
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.elementwise import balls
@@ -149,7 +149,7 @@ def _power(base: Fraction, exponent: Fraction) -> Number:
     return lambda: _arb(base) ** _arb(exponent)
 
 
-@in_default_mode
+@with_default_fenv
 def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosure") -> Enclosure:
     """The rate of every step, whole numbers from 0, of any shape.
 
@@ -216,7 +216,7 @@ class Convention:
     error: float
 
 
-@in_default_mode
+@with_default_fenv
 def conventions(
     lr: npt.NDArray[Any], step: npt.ArrayLike, schedule: Schedule
 ) -> tuple[Convention, ...]:
@@ -240,7 +240,7 @@ def conventions(
     return tuple(sorted(nearest.values(), key=lambda item: item.error))
 
 
-@in_default_mode
+@with_default_fenv
 def parameter_intervals(
     lr: npt.NDArray[Any], step: npt.ArrayLike, width: npt.NDArray[Any], schedule: Schedule
 ) -> dict[str, tuple[float, float]]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.ops import Staged
+from refkernels.ops import TwoStage
 
 Bools = npt.NDArray[np.bool_]
 Mask = Bools | None
@@ -81,8 +81,8 @@ def _multiply(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
     return exponential(xp, x - m, present) * (1 / total)
 
 
-divided = Staged(_shift, _divide)
-multiplied = Staged(_shift, _multiply)
+divided = TwoStage(_shift, _divide)
+multiplied = TwoStage(_shift, _multiply)
 
 
 def _weigh(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
@@ -100,8 +100,8 @@ def _expand(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) 
     return y * dy - y * row[2]
 
 
-subtracted = Staged(_weigh, _subtract)
-expanded = Staged(_weigh, _expand)
+subtracted = TwoStage(_weigh, _subtract)
+expanded = TwoStage(_weigh, _expand)
 
 
 def _centre(xp: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> Any:
@@ -116,7 +116,7 @@ def _from_centre(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: 
     return _divide(xp, (m, total), x, present) * ((dy - first) - mean)
 
 
-softmax_gradient = Staged(_centre, _from_centre)
+softmax_gradient = TwoStage(_centre, _from_centre)
 
 
 # --- log_softmax ------------------------------------------------------------------------------
@@ -132,8 +132,8 @@ def _subtract_logsumexp(xp: Any, row: Any, x: Any, present: Mask = None, **_: An
     return log_masked(xp, x - (m + xp.log(total)), total, present)
 
 
-shifted = Staged(_shift, _subtract_log)
-logsumexp = Staged(_shift, _subtract_logsumexp)
+shifted = TwoStage(_shift, _subtract_log)
+logsumexp = TwoStage(_shift, _subtract_logsumexp)
 
 
 def _without_top(xp: Any, x: Any, top: Bools, present: Mask = None) -> Any:
@@ -148,7 +148,7 @@ def _subtract_log1p(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -
     return log_masked(xp, (x - m) - xp.log1p(total_less_1), total_less_1, present)
 
 
-log1p = Staged(_without_top, _subtract_log1p)
+log1p = TwoStage(_without_top, _subtract_log1p)
 
 
 def _add_up(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
@@ -167,8 +167,8 @@ def _from_output(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: 
     return dy - exponential(xp, y, present) * cotangents
 
 
-from_logits = Staged(_add_up, _from_logits)
-from_output = Staged(_add_up, _from_output)
+from_logits = TwoStage(_add_up, _from_logits)
+from_output = TwoStage(_add_up, _from_output)
 
 
 def _set_apart(xp: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> Any:
@@ -185,7 +185,7 @@ def _from_parts(xp: Any, row: Any, dy: Any, x: Any, top: Bools, present: Mask = 
     return xp.where(top, (dy * total_less_1 - others) / total, dy - mean)
 
 
-log_softmax_gradient = Staged(_set_apart, _from_parts)
+log_softmax_gradient = TwoStage(_set_apart, _from_parts)
 
 
 # --- logsumexp --------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from refkernels.ops import Staged
+from refkernels.ops import TwoStage
 from refkernels.softmax_ref.formulas import Mask, exponential, log_masked, pivot, total_shifted
 
 _NEAR = (Fraction(1, 16), Fraction(1, 4), 1, 4, 16)  # the values above m - 1/16, above m - 1/4, ...
@@ -76,8 +76,8 @@ def logsumexp_gradient(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any)
     return dy * xp.store(xp.either(_softmax(xp, row, x, present), by_log_softmax))
 
 
-softmax = Staged(_shift, _softmax)
-log_softmax = Staged(_shift, _log_softmax)
+softmax = TwoStage(_shift, _softmax)
+log_softmax = TwoStage(_shift, _log_softmax)
 
 
 def _weigh(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
@@ -99,5 +99,5 @@ def _log_gradient(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_:
     return dy - xp.either(_softmax(xp, row[:2], x, present), of_stored) * row[2]
 
 
-softmax_gradient = Staged(_weigh, _softmax_gradient)
-log_softmax_gradient = Staged(_add_up, _log_gradient)
+softmax_gradient = TwoStage(_weigh, _softmax_gradient)
+log_softmax_gradient = TwoStage(_add_up, _log_gradient)

@@ -12,7 +12,7 @@ from refkernels.arguments import as_flag
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.metrology import outputs as kernel_outputs
 from refkernels.metrology.judgement import anywhere, violated
 from refkernels.metrology.no_part import with_nan
@@ -28,7 +28,7 @@ from refkernels.testing.recording import RECORDING
 from refkernels.testing.tally import TALLY
 
 
-@in_default_mode
+@with_default_fenv
 def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
     """Assert |got - z| <= max_ulp * ulp(z) in every element, in ulp of got's format at the exact z.
 
@@ -60,7 +60,7 @@ def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
         raise AssertionError(message(head, answer, "max_ulp"))
 
 
-@in_default_mode
+@with_default_fenv
 def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
     """Assert |got - z| <= bound in every element.
 
@@ -80,7 +80,7 @@ def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
     Demands().check(JudgedOutput("got", array, exact, limit, formats.of(array)))
 
 
-@in_default_mode
+@with_default_fenv
 def assert_kernel(
     op: str | Op,
     inputs: Mapping[str, Any],

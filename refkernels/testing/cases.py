@@ -13,12 +13,12 @@ import numpy.typing as npt
 from refkernels import registry
 from refkernels.arguments import as_names, as_text
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.questions import KernelDomain
 from refkernels.op import Case, Direction, Op, core
 from refkernels.records.words import DIRECTIONS
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 from refkernels.testing.assertions import assert_kernel
 
 LEVELS = ("core", "full")
@@ -56,7 +56,7 @@ class KernelCase:
 
     @cached_property
     def _built(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-        arrays, params = in_default_mode(self.case.build)(self.dtype)
+        arrays, params = with_default_fenv(self.case.build)(self.dtype)
         inputs = {name: arrays[name] for name in self.op.takes(self.direction) if name in arrays}
         for array in inputs.values():
             array.flags.writeable = False
@@ -76,7 +76,7 @@ class KernelCase:
         assert_kernel(self.op, self.inputs, outputs, self.params, self.direction, **demands)
 
 
-@in_default_mode
+@with_default_fenv
 def cases(
     op: str | Op,
     dtype: Any = "float32",
@@ -101,7 +101,7 @@ def cases(
     """
     record = registry.get(op)
     if as_text(level, "level") not in LEVELS:
-        raise ValueError(f"There is no level {quoted(level)}: {instead(level, LEVELS)}.")
+        raise ValueError(f"There is no level {quoted(level)}: {did_you_mean(level, LEVELS)}.")
     selected = list(_questions(record, _as_dtypes(dtype), level, _as_directions(directions)))
     if not selected:
         raise ValueError(f"{record.name} has no case in {dtype}.")

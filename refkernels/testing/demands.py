@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.metrology.avoidable import avoidable, needs_asking
 from refkernels.metrology.verdict import RmsErrors, verdict, worst_errors
 from refkernels.records.words import VERDICTS
@@ -207,4 +207,4 @@ def _callers_level() -> int:
 
 def _in_this_package(names: dict[str, Any]) -> bool:
     name = str(names.get("__name__", ""))
-    return name.startswith("refkernels.testing.") or name == in_default_mode.__module__
+    return name.startswith("refkernels.testing.") or name == with_default_fenv.__module__

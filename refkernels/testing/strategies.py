@@ -25,7 +25,7 @@ from refkernels.arguments import as_mapping
 from refkernels.arithmetic import formats
 from refkernels.op import Case, Direction, Op
 from refkernels.ops.letters import Argument, Signature
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 from refkernels.testing.cases import KernelCase
 
 try:
@@ -123,7 +123,7 @@ def cases(
 def _signature(op: Op) -> Signature:
     """The op's signature; that of an elementwise op without formulas is its inputs, all alike."""
     if op.definition is not None:
-        return op.definition.way("forward").signature
+        return op.definition.of("forward").signature
     return Signature({name: Argument(name, ("...",)) for name in op.inputs}, {}, frozenset())
 
 
@@ -147,5 +147,5 @@ def _length(fixed: int | Elements | None, longest: int) -> Elements:
 
 def _check_names(names: Mapping[str, Any], allowed: Any, kind: str) -> None:
     if unknown := [name for name in names if name not in allowed]:
-        advice = instead(unknown[0], sorted(allowed)) if allowed else "it has none"
+        advice = did_you_mean(unknown[0], sorted(allowed)) if allowed else "it has none"
         raise ValueError(f"The op has no {kind} {quoted(unknown[0])}: {advice}.")

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from refkernels import question
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.metrology import outputs as kernel_outputs
 from refkernels.metrology.ulp_errors import ulp as ulp_of
 from refkernels.op import Direction, Op
@@ -38,7 +38,7 @@ class Tolerance:
     ulp: float
 
 
-@in_default_mode
+@with_default_fenv
 def tolerances(
     op: str | Op,
     inputs: Mapping[str, Any],

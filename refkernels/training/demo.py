@@ -1,9 +1,9 @@
 """Two captured runs of a small model, one of which does not compute the LayerNorm that it declares.
 
 The model: embedding, linear, GELU, linear, LayerNorm, linear, cross entropy; AdamW. Every layer is
-one formula over `Gradient(Working("float32"))`, so a run has everything that `refkernels.capture`
-writes for a framework: inputs, outputs and cotangents of every layer, weights, gradients, states.
-It needs only NumPy. B declares eps = 1e-12 and computes with 1e-5.
+one formula over `Gradient(RoundedArithmetic("float32"))`, so a run has everything that
+`refkernels.capture` writes for a framework: inputs, outputs and cotangents of every layer, weights,
+gradients, states. It needs only NumPy. B declares eps = 1e-12 and computes with 1e-5.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.contexts import Gradient, Working
+from refkernels.contexts import Gradient, RoundedArithmetic
 from refkernels.contexts.gradient import Taped
 from refkernels.training import writing
 from refkernels.training.steps import Training, data_of, pulled
@@ -77,7 +77,7 @@ def _run(folder: Path, eps: float) -> Path:
     weights |= {"norm.weight": np.ones(WIDTH), "norm.bias": np.zeros(WIDTH)}
     params = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01}
     model = Recorded(eps)
-    xp = Working("float32", order="pairwise", scalars="binary64")
+    xp = RoundedArithmetic("float32", order="pairwise", scalars="binary64")
     training = Training(xp, model, weights, "adamw", params)
     run = writing.described(
         "Demonstration", training.weights, "AdamW", {"lr": LR, **params}, layers=_layers()

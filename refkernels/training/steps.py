@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels import registry
-from refkernels.contexts import Gradient, Working
+from refkernels.contexts import Gradient, RoundedArithmetic
 from refkernels.contexts.gradient import Taped
-from refkernels.contexts.working import WorkingValue
+from refkernels.contexts.working import RoundedValue
 from refkernels.op import Op
 from refkernels.ops.readings import working
 
@@ -38,13 +38,13 @@ _TENSOR_BY_TENSOR = ("lamb",)  # the step depends on norms of single tensors
 class Training:
     """A training in progress: `weights` by name, and the optimizer's states.
 
-    xp          the arithmetic: `Working`, `Shuffled`
+    xp          the arithmetic: `RoundedArithmetic`, `Shuffled`
     optimizer   an op of `refkernels.optimizer_ref`; `params` are its hyper-parameters
     undecayed   the weights whose weight decay is 0
     max_norm    of `clip_by_global_norm`, with its `way`; None leaves the gradients unclipped
     """
 
-    xp: Working
+    xp: RoundedArithmetic
     loss: Loss
     weights: dict[str, Array]
     optimizer: str = "adamw"
@@ -152,7 +152,7 @@ def _op(name: str) -> Op:
 
 
 def _data(value: Any) -> Array:
-    assert isinstance(value, WorkingValue)
+    assert isinstance(value, RoundedValue)
     return value.data
 
 

@@ -9,7 +9,7 @@ import pytest
 from refkernels.alignment import updates
 from refkernels.alignment.power import least_changes
 from refkernels.alignment.run import Run
-from refkernels.contexts import Working
+from refkernels.contexts import RoundedArithmetic
 from refkernels.training import writing
 from refkernels.training.steps import Training
 
@@ -28,7 +28,7 @@ def loss(xp: Any, w: Any, batch: Any) -> Any:
 def trained(folder: Path, kind: str, params: dict[str, float], captured: Any = ()) -> np.ndarray:
     start = np.random.default_rng(9).standard_normal((7, 3))
     weights = {"weight": start, "bias": np.full(3, 0.3)}
-    training = Training(Working("float64"), loss, weights, kind.lower(), params)
+    training = Training(RoundedArithmetic("float64"), loss, weights, kind.lower(), params)
     run = writing.described("Linear", training.weights, kind, {"lr": LR, **params})
     lines, losses = [], []
     for step, batch in enumerate(BATCHES):

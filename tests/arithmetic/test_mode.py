@@ -39,7 +39,7 @@ def _default_mode_afterwards() -> Iterator[None]:
 @pytest.mark.parametrize("name", MODES)
 def test_a_function_runs_in_the_default_mode_and_restores_the_old_mode(name: str) -> None:
     set_mode(name)
-    defaults = [mode.is_default(), mode.in_default_mode(mode.is_default)(), mode.is_default()]
+    defaults = [mode.is_default(), mode.with_default_fenv(mode.is_default)(), mode.is_default()]
     set_mode("default")
     assert defaults == [False, True, False]
     assert mode.is_default()
@@ -47,7 +47,7 @@ def test_a_function_runs_in_the_default_mode_and_restores_the_old_mode(name: str
 
 @settable
 def test_the_mode_comes_back_after_an_exception() -> None:
-    @mode.in_default_mode
+    @mode.with_default_fenv
     def fail() -> None:
         raise KeyError("mine")
 
@@ -90,7 +90,7 @@ def test_where_the_mode_cannot_be_set_any_other_mode_is_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mode, "_environment", lambda: (None, None, None))
-    assert mode.in_default_mode(lambda: 3)() == 3
+    assert mode.with_default_fenv(lambda: 3)() == 3
     monkeypatch.setattr(mode, "is_default", lambda: False)
     with pytest.raises(RuntimeError, match=r"set_flush_denormal.*fesetround"):
         refkernels.ulp_error(1.0, 1.0)

@@ -1,4 +1,4 @@
-"""NumPy twins answer small arrays before a kernel is compiled, up to a limit for each process."""
+"""NumPy fallbacks answer small arrays before a kernel is compiled, up to a limit a process."""
 
 import subprocess
 import sys
@@ -9,11 +9,11 @@ from refkernels.arithmetic import formats, jit, small
 from refkernels.arithmetic.blocks import each_block
 
 
-def test_a_twin_has_the_first_elements_of_a_process_and_the_kernel_the_rest() -> None:
+def test_a_fallback_has_the_first_elements_of_a_process_and_the_kernel_the_rest() -> None:
     allowance = small.Allowance(4 * small.SMALL)
     covered = [allowance.covers(max, small.SMALL) for _ in range(6)]
     assert covered == [True] * 4 + [False] * 2
-    assert allowance.covers(min, small.SMALL)  # another twin has its own
+    assert allowance.covers(min, small.SMALL)  # another fallback has its own
 
 
 def test_a_large_array_is_the_kernels_and_uses_nothing_up() -> None:
@@ -68,7 +68,7 @@ def test_a_kernel_that_was_never_compiled_is_not_on_disk() -> None:
     assert not new.is_kept
 
 
-def test_a_block_is_the_twins_or_the_kernels(monkeypatch) -> None:
+def test_a_block_is_the_fallbacks_or_the_kernels(monkeypatch) -> None:
     taken = []
     for elements in (0, 1 << 20):
         monkeypatch.setattr(small, "allowance", small.Allowance(elements))
@@ -76,12 +76,12 @@ def test_a_block_is_the_twins_or_the_kernels(monkeypatch) -> None:
             lambda first, last, out: out.append("kernel"),
             3,
             taken,
-            twin=lambda out: out.append("twin"),
+            fallback=lambda out: out.append("fallback"),
         )
-    assert taken == ["kernel", "twin"]
+    assert taken == ["kernel", "fallback"]
 
 
-def test_a_process_of_a_user_begins_with_twins() -> None:
+def test_a_process_of_a_user_begins_with_fallbacks() -> None:
     program = "from refkernels.arithmetic import small; print(small.allowance.elements)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert int(done.stdout) > small.SMALL

@@ -1,7 +1,7 @@
 """Error-free transformations of arrays, against rationals."""
 
 import numpy as np
-from twin_runs import same_bits
+from fallback_runs import same_bits
 
 from refkernels.arithmetic.interpreted import by_rationals
 from refkernels.arithmetic.transformations import multiply_add

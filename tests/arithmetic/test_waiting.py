@@ -7,7 +7,7 @@ from pathlib import Path
 
 PROGRAM = """
 from refkernels.arithmetic import waiting
-waiting.PATIENCE = {patience}
+waiting.NOTICE_AFTER_S = {patience}
 from refkernels.arithmetic.eft import two_prod, two_sum
 for _ in range(2):
     assert two_sum(1.0, 2.0) == (3.0, 0.0)

@@ -1,4 +1,4 @@
-"""Emulated kernels: Working with everything that a right kernel of a form may do differently."""
+"""Emulated kernels: rounded arithmetic with all that a right kernel of a form may do otherwise."""
 
 from fractions import Fraction
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from context_rules import arb_of
 
 from refkernels.arithmetic import formats
-from refkernels.contexts import Arb, Bound, Working
+from refkernels.contexts import Arb, Bound, RoundedArithmetic
 from refkernels.contexts import functions as proven
 from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.working import data
@@ -16,7 +16,7 @@ from refkernels.contexts.working import data
 LOG2E = 1.4426950408889634
 
 
-class Kernel(Working):
+class Kernel(RoundedArithmetic):
     """Functions off by up to `limit` ulp, powers by random products, means by the reciprocal, exp
     by exp2 without FMA, and pivots of another run of the scores, where asked for."""
 

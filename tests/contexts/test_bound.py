@@ -20,7 +20,7 @@ from refkernels.contexts import Arb, Bound, CommonErrors, Gradient, accumulation
 from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.context import FUNCTIONS
 from refkernels.contexts.gradient import Taped
-from refkernels.contexts.working import Working, data
+from refkernels.contexts.working import RoundedArithmetic, data
 
 ARITHMETICS = [
     ("float16", None),
@@ -176,7 +176,7 @@ def test_scalars_of_binary64_may_be_rounded_where_they_meet_arrays(
     working: str, storage: str | None, fma: bool
 ) -> None:
     """As PyTorch's optimizers do: 1 - beta is exact to binary64, beta x is not."""
-    xp = Working(working, storage, fma=fma, scalars="binary64")
+    xp = RoundedArithmetic(working, storage, fma=fma, scalars="binary64")
     beta = xp.number(0.999)
     assert float(data(1 - beta)) == 1 - 0.999
     reading = Bound(working, storage, scalars="binary64")
@@ -346,7 +346,7 @@ def test_products_by_zero_round_nothing(format: str) -> None:
         assert np.all(whole <= part * (1 + 2.0**-20))
         exact = a.astype(float) @ b.astype(float)
         for order in ("sequential", "pairwise", "random"):
-            working = Working(format, order=order, fma=order == "random")
+            working = RoundedArithmetic(format, order=order, fma=order == "random")
             got = data(working.matmul(working.array(a), working.array(b))).astype(float)
             slack = 60 * 2.0**-53 * (np.abs(a).astype(float) @ np.abs(b).astype(float))
             assert np.all(np.abs(got - exact) <= whole + slack)
@@ -375,7 +375,7 @@ def test_zeros_in_a_sum_round_nothing(format: str) -> None:
         assert np.all((part == 0.0) == (k == 1))
         exact = np.array([math.fsum(row) for row in a.astype(float)])
         for order in ("sequential", "pairwise", "random"):
-            working = Working(format, order=order)
+            working = RoundedArithmetic(format, order=order)
             got = data(working.sum(working.array(a)))[:, 0].astype(float)
             assert np.all(np.abs(got - exact) <= part + 2.0**-53 * np.abs(exact))
             compared += got.size

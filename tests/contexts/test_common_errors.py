@@ -11,7 +11,7 @@ import pytest
 from hunting import HUNT
 
 from refkernels import registry
-from refkernels.contexts import Arb, Bound, CommonErrors, Working
+from refkernels.contexts import Arb, Bound, CommonErrors, RoundedArithmetic
 from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.working import data
 
@@ -72,7 +72,9 @@ def test_no_kernel_exceeds_the_bound_however_large_the_mean(formula: Any) -> Non
             truth = np.vectorize(lambda z: float(z.mid()))(formula(arb, arb.array(x)).data)
             for order in ("sequential", "pairwise", "random"):
                 for fma in (False, True):
-                    kernel = Working("float32", order=order, fma=fma, seed=int(rng.integers(99)))
+                    kernel = RoundedArithmetic(
+                        "float32", order=order, fma=fma, seed=int(rng.integers(99))
+                    )
                     y = np.asarray(data(formula(kernel, kernel.array(x))), np.float64)
                     assert np.all(np.abs(y - truth) <= bound * (1 + 1e-9)), (ratio, order, fma)
                     with np.errstate(all="ignore"):
@@ -102,7 +104,7 @@ def test_whatever_a_statistic_is_off_by(name: str) -> None:
     for _ in range(20 * HUNT):
         x = rng.uniform(0.5, 2.0, (5, 60)).astype(np.float32)
         m, largest = rng.uniform(0.5, 2.0, (5, 1)), rng.uniform(0.0, 0.1, (5, 1))
-        xp, plain, wide = CommonErrors("float32"), Bound("float32"), Working("float64")
+        xp, plain, wide = CommonErrors("float32"), Bound("float32"), RoundedArithmetic("float64")
         off = [BoundValue(at, at.ball.array(m), largest * m) for at in (xp, plain)]
         bound = xp.bound(formula(xp, xp.array(x), xp._source(off[0])))
         assert np.all(bound <= plain.bound(formula(plain, plain.array(x), off[1])))

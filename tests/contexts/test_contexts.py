@@ -22,8 +22,8 @@ from refkernels.contexts import (
     Gradient,
     Rational,
     Record,
+    RoundedArithmetic,
     Unbounded,
-    Working,
 )
 from refkernels.contexts.arb import ends
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
@@ -126,7 +126,7 @@ def test_a_float_is_a_ball_of_all_its_bits_at_any_precision() -> None:
 
 
 EVERY = [
-    *(B, R, Arb(100), Working("float32"), Gradient(B)),
+    *(B, R, Arb(100), RoundedArithmetic("float32"), Gradient(B)),
     *(DoubleDouble(), Bound("float32"), CommonErrors("float32"), Amplification(), Record()),
     *(Shuffled(0), Unbounded(), Doubles(), Unstored("bfloat16")),
     *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
@@ -197,7 +197,7 @@ def test_floats_arrays_and_other_contexts_are_refused_in_a_formula(xp: Any) -> N
 
 @pytest.mark.parametrize("format", ["float16", "bfloat16", "float32", "float64"])
 def test_working_rounds_every_operation_to_its_format(format: str) -> None:
-    xp = Working(format)
+    xp = RoundedArithmetic(format)
     rng = np.random.default_rng(5)
     dtype = np.dtype(getattr(ml_dtypes, format, format))
     a, b = (rng.normal(0, 1, 500).astype(dtype) for _ in range(2))
@@ -218,12 +218,12 @@ def test_working_rounds_every_operation_to_its_format(format: str) -> None:
 
 def test_a_param_enters_working_rounded_once() -> None:
     tie = 1 + Fraction(1, 2**24) + Fraction(1, 2**80)  # above a tie of float32, which float64 hides
-    assert float(Working("float32").number(tie).data) == 1 + 2.0**-23
-    assert float(Working("float32").number(0.1).data) == float(np.float32(0.1))
-    assert float(Working("bfloat16").number(1e-5).data) == float(ml_dtypes.bfloat16(1e-5))
+    assert float(RoundedArithmetic("float32").number(tie).data) == 1 + 2.0**-23
+    assert float(RoundedArithmetic("float32").number(0.1).data) == float(np.float32(0.1))
+    assert float(RoundedArithmetic("bfloat16").number(1e-5).data) == float(ml_dtypes.bfloat16(1e-5))
     tie = 2**60 + 2**36 + 1  # above one of float32, which float64 hides
-    assert float(Working("float32").number(tie).data) == 2.0**60 + 2.0**37
-    assert not np.signbit(Working("float32").number(-0.0).data)
+    assert float(RoundedArithmetic("float32").number(tie).data) == 2.0**60 + 2.0**37
+    assert not np.signbit(RoundedArithmetic("float32").number(-0.0).data)
 
 
 @pytest.mark.parametrize("format", ["float16", "bfloat16", "float32"])
@@ -231,7 +231,7 @@ def test_working_rounds_once_whatever_lies_beside_a_tie(format: str) -> None:
     """A product that is added, a param, a number that is stored: each beside a tie, by less than
     float32 tells."""
     p, rng = formats.get(format).p, np.random.default_rng(7)
-    xp, wide = Working(format, fma=True), Working("float64", storage=format)
+    xp, wide = RoundedArithmetic(format, fma=True), RoundedArithmetic("float64", storage=format)
     tried = 0
     for side in (1, -1):
         for _ in range(40):
@@ -254,14 +254,14 @@ def test_working_rounds_once_whatever_lies_beside_a_tie(format: str) -> None:
 
 def test_sums_are_taken_in_the_order_asked_for() -> None:
     terms = np.array([1.0, 2.0**-24, 2.0**-24, 2.0**-24], np.float32)
-    in_order = Working("float32", order="sequential")
-    pairs = Working("float32", order="pairwise")
+    in_order = RoundedArithmetic("float32", order="sequential")
+    pairs = RoundedArithmetic("float32", order="pairwise")
     assert float(in_order.sum(in_order.array(terms)).data[0]) == 1.0
     assert float(pairs.sum(pairs.array(terms)).data[0]) == 1.0 + 2.0**-23
 
 
 def test_store_keeps_a_value_in_the_storage_format() -> None:
-    xp = Working("float32", storage="bfloat16")
+    xp = RoundedArithmetic("float32", storage="bfloat16")
     assert float(xp.store(xp.number(0.1)).data) == float(ml_dtypes.bfloat16(0.1))
 
 

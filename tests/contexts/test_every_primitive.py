@@ -22,9 +22,9 @@ from refkernels.contexts import (
     Gradient,
     Rational,
     Record,
+    RoundedArithmetic,
     Shuffled,
     Unbounded,
-    Working,
 )
 from refkernels.contexts.context import FUNCTIONS
 from refkernels.contexts.objects import data as elements
@@ -79,7 +79,10 @@ RULES = {
     **OTHERS,
 }
 NO_FRACTIONS = {*FUNCTIONS, "pi", "pivot"} - {"sqrt", "rsqrt"}  # whose values are not fractions
-COMPUTED = [*(Working("float32"), Working("bfloat16"), Unbounded()), *(Shuffled(0), Doubles())]
+COMPUTED = [
+    *(RoundedArithmetic("float32"), RoundedArithmetic("bfloat16"), Unbounded()),
+    *(Shuffled(0), Doubles()),
+]
 
 
 def test_no_name_of_a_context_is_left_out() -> None:

@@ -19,14 +19,14 @@ from refkernels.contexts import (
     Gradient,
     Rational,
     Record,
+    RoundedArithmetic,
     Shuffled,
     Unbounded,
-    Working,
 )
 
 CONTEXTS = [
     *(Ball(), DoubleDouble(), Rational(), Bound("float32"), Record()),
-    *(Amplification(), Working("float32"), Working("bfloat16")),
+    *(Amplification(), RoundedArithmetic("float32"), RoundedArithmetic("bfloat16")),
     *(Shuffled(0), Unbounded(), Gradient(Ball()), Gradient(Bound("float32")), Arb(200)),
 ]
 X = np.array([[0.5, 1.25, 2.0], [0.75, 3.0, 0.125]])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import refkernels
-from refkernels.contexts import Arb, Ball, DoubleDouble, Gradient, Rational, Working
+from refkernels.contexts import Arb, Ball, DoubleDouble, Gradient, Rational, RoundedArithmetic
 from refkernels.contexts.objects import data as elements
 from refkernels.contexts.rational import Irrational
 from refkernels.contexts.working import data
@@ -69,7 +69,7 @@ def test_rationals_have_no_interval_and_say_so() -> None:
 
 
 def test_computed_arithmetic_takes_the_first_argument() -> None:
-    tape = Gradient(Working("float32"))
+    tape = Gradient(RoundedArithmetic("float32"))
     x = tape.array(X)
     for formula, slope in ((relu, 1.0), (relu_by_where, 0.0)):
         (dx,) = tape.pull(formula(tape, x), tape.below.array(G), [x])
@@ -119,7 +119,7 @@ def test_many_ties_take_no_long_time() -> None:
             super().__init__(bits)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("refkernels.ops.settle.Arb", Counted)
+        patch.setattr("refkernels.ops.refine.Arb", Counted)
         dx = mine.backward(zeros + 1, zeros, certify=("rounding", "float32"))
     assert np.all(dx.radius >= 0.5)
     assert max(precisions) <= 512

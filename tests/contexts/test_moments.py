@@ -8,7 +8,7 @@ import pytest
 
 from refkernels.contexts.arb import Arb, ends
 from refkernels.contexts.bound import Bound
-from refkernels.contexts.working import Working, data
+from refkernels.contexts.working import RoundedArithmetic, data
 
 Moments = tuple[Any, Any, int]
 
@@ -27,8 +27,8 @@ def by_merges(x: Any, parts: int) -> tuple[Any, Any]:
     """Every `parts`-th number is a lane that streams; then the lanes are merged in pairs."""
     lanes = []
     for lane in range(min(parts, x.shape[1])):
-        mean, squares = Working(str(x.dtype)).welford(
-            Working(str(x.dtype)).array(x[:, lane::parts])
+        mean, squares = RoundedArithmetic(str(x.dtype)).welford(
+            RoundedArithmetic(str(x.dtype)).array(x[:, lane::parts])
         )
         lanes.append((data(mean)[:, 0], data(squares)[:, 0], len(range(lane, x.shape[1], parts))))
     while len(lanes) > 1:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refkernels.arithmetic import formats
-from refkernels.contexts import Arb, Ball, Bound, Gradient, Working
+from refkernels.contexts import Arb, Ball, Bound, Gradient, RoundedArithmetic
 from refkernels.contexts.gradient import Taped
 from refkernels.contexts.objects import data
 
@@ -17,7 +17,7 @@ def test_a_kernel_s_narrow_value_is_the_nearest_and_inside_the_bound(
     format: str, working: str
 ) -> None:
     x = formats.round_to(X, working)
-    kernel = Working(working)
+    kernel = RoundedArithmetic(working)
     got = kernel.narrow(kernel.array(x), format).data.astype(np.float64)
     np.testing.assert_array_equal(got, formats.round_to(x, format).astype(np.float64))
     xp = Bound(working)

@@ -9,7 +9,7 @@ import pytest
 
 from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.double_double_value import parts
-from refkernels.contexts.working import Working, data
+from refkernels.contexts.working import RoundedArithmetic, data
 
 SHAPES = ((0, 3, 1), (1, 1, 1), (5, 2, 1), (200, 7, 2), (3000, 5, 3), (1000, 1, 1))
 
@@ -36,7 +36,7 @@ def test_double_doubles_enclose_the_exact_sums(shape: tuple[int, int, int]) -> N
 @pytest.mark.parametrize("format", ["float32", "float64"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_working_precision_adds_row_after_row(shape: tuple[int, int, int], format: str) -> None:
-    xp, (a, index) = Working(format), rows(*shape)
+    xp, (a, index) = RoundedArithmetic(format), rows(*shape)
     narrow, total = a.astype(format), np.zeros((shape[1] + 1, shape[2]), format)
     for row, place in zip(narrow, index, strict=True):
         total[place] = total[place] + row

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from refkernels.contexts.unbounded import Unbounded
-from refkernels.contexts.working import Working, data
+from refkernels.contexts.working import RoundedArithmetic, data
 
 NUMBERS = np.array([0.0, -0.0, 1.0, -3.0, 1e308, -1e308, 1.7e308, 1e-308, -5e-324, 0.1, 800.0])
 SPECIAL = np.append(NUMBERS, [np.inf, -np.inf, np.nan])
@@ -30,7 +30,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def computed(xp: Working, name: str, a: Any, b: Any) -> Any:
+def computed(xp: RoundedArithmetic, name: str, a: Any, b: Any) -> Any:
     return data(OPERATIONS[name](xp, xp.array(a), xp.array(b)))
 
 
@@ -58,7 +58,7 @@ def test_where_nothing_overflows_it_is_binary64(name: str) -> None:
     rng = np.random.default_rng(4)
     small = SPECIAL[(abs(SPECIAL) < 100.0) & (abs(SPECIAL) > 1e-3) | ~np.isfinite(SPECIAL)]
     a, b = (rng.choice(np.append(small, [0.0, -0.0]), (400, 4)) for _ in "ab")
-    expected = computed(Working("float64"), name, a, b)
+    expected = computed(RoundedArithmetic("float64"), name, a, b)
     answer = computed(Unbounded(), name, a, b)
     np.testing.assert_array_equal(np.isfinite(answer), np.isfinite(expected))
     special = ~np.isfinite(expected) | (expected == 0.0)

@@ -42,7 +42,7 @@ def test_winograd_is_the_same_function(name: str, size: tuple[int, ...]) -> None
         arrays, params = padded(name, size, "float32", 5)
         takes = registry.get(name).takes(direction)
         question = definition.question(direction, {n: arrays[n] for n in takes}, params)
-        way = definition.way(direction)
+        way = definition.of(direction)
         with Arb(200) as xp:
             arguments = Reading(xp, lambda value: ()).arguments(question.arrays, question.params)
             truth = several(way.truth(xp, **arguments))
@@ -73,7 +73,7 @@ def test_winograd_keeps_to_its_own_bound(name: str, size: tuple[int, ...]) -> No
             for form, order in itertools.product(
                 ("winograd_2", "winograd_4"), ("random", "pairwise")
             ):
-                formula = op.definition.way(direction).forms[form]
+                formula = op.definition.of(direction).forms[form]
                 how = {"order": order, "fma": order == "random"}
                 got = op.definition.computed(direction, formula, inputs, params, dtype, **how)
                 for output, values in got.items():
@@ -90,11 +90,11 @@ def test_the_cone_of_an_element_is_what_lies_under_the_taps() -> None:
     assert op.definition is not None
     arrays, params = padded("conv2d", (5, 4), "float32", 1)
     inputs = {n: arrays[n] for n in op.inputs}
-    cone = op.definition.cone("forward", "y", (1, 3, 0, 2), inputs, params)
+    dependencies = op.definition.dependencies("forward", "y", (1, 3, 0, 2), inputs, params)
     at = np.arange(arrays["x"].size).reshape(arrays["x"].shape)
-    np.testing.assert_array_equal(cone["x"], np.sort(at[1, 3:, :2, 1:4].reshape(-1)))
-    np.testing.assert_array_equal(cone["weight"], 3 * 27 + np.arange(27))
-    np.testing.assert_array_equal(cone["bias"], [3])
+    np.testing.assert_array_equal(dependencies["x"], np.sort(at[1, 3:, :2, 1:4].reshape(-1)))
+    np.testing.assert_array_equal(dependencies["weight"], 3 * 27 + np.arange(27))
+    np.testing.assert_array_equal(dependencies["bias"], [3])
 
 
 def test_a_missing_tap_is_no_term_of_dx_and_padding_is_zeros() -> None:

@@ -300,7 +300,7 @@ def test_a_sum_whose_order_does_not_show_proves_no_order(seed: int) -> None:
     weights = 0.5 + np.random.default_rng(seed).random(3)
     asked = {"dloss": np.array(1e-29), "x": x, "target": np.array([0, 0, 1]), "weights": weights}
     op = registry.get("masked_lm_loss")
-    form = op.definition.way("backward").forms["by_log_softmax"]
+    form = op.definition.of("backward").forms["by_log_softmax"]
     question = ("backward", form, asked, op.params, "float64")
     got = op.definition.computed(*question, order="random", seed=seed, fma=True)
     explanation = refkernels.explain(op, asked, got, direction="backward")
@@ -314,7 +314,7 @@ def test_few_short_rows_match_no_order_of_a_formula(op: str, direction: Directio
     many ulp, as no correctly rounded answer's are."""
     record, found = registry.get(op), 0
     assert record.formulas is not None
-    form = next(iter(record.formulas.way(direction).forms.values()))
+    form = next(iter(record.formulas.of(direction).forms.values()))
     for seed in range(12):
         rng = np.random.default_rng(seed)
         x = (10 + rng.standard_normal((4, 5))).astype(np.float32)

@@ -166,7 +166,7 @@ def test_no_right_kernel_is_blamed(op: str) -> None:
     if record.formulas is None:
         outputs = record.plain("forward", inputs, params, dtype)
     else:
-        form = list(record.formulas.way("forward").forms.values())[-1]
+        form = list(record.formulas.of("forward").forms.values())[-1]
         how = "forward", form, inputs, params, dtype
         outputs = record.formulas.computed(*how, order="pairwise")
     assert refkernels.explain(record, inputs, outputs, params).cause not in NEW

@@ -119,5 +119,5 @@ def test_right_statistics_show_nothing(op: str) -> None:
             for got, given in ((y, None), (y * x.dtype.type(2), None), (dx, dy)):
                 tried += 1
                 shown = claims(*asked(op, x, got, given))
-                assert sum(np.sum(claim.prediction.earns) for claim in shown) < 10.0
+                assert sum(np.sum(claim.prediction.bits_gained) for claim in shown) < 10.0
     assert tried == 36

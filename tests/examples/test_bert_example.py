@@ -17,7 +17,7 @@ from presence import missing
 from waiting import HANGS
 
 from refkernels.alignment import align
-from refkernels.contexts import Arb, Working, objects
+from refkernels.contexts import Arb, RoundedArithmetic, objects
 from refkernels.frameworks import environments
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -47,7 +47,7 @@ def test_the_first_loss_has_a_certificate(bert: ModuleType) -> None:
         ball = objects.data(value).item()
     assert ball.rad() < flint.arb("1e-25")
     assert abs(float(ball.mid()) - 5.981429278300) < 1e-12
-    xp = Working("float64")
+    xp = RoundedArithmetic("float64")
     plain = bert.loss(xp, {name: xp.array(array) for name, array in weights.items()}, batch)
     assert abs(float(xp.store(plain).data.item()) - float(ball.mid())) < 1e-12
 
@@ -59,7 +59,7 @@ def test_the_gradients_are_enclosed_and_one_is_zero(bert: ModuleType) -> None:
         parameters = {name: arb.array(array) for name, array in weights.items()}
         _, slopes = bert.gradients(arb, parameters, batch)
         enclosed = dict(zip(weights, (objects.data(slope) for slope in slopes), strict=True))
-    xp = Working("float64")
+    xp = RoundedArithmetic("float64")
     _, plain = bert.gradients(xp, {name: xp.array(array) for name, array in weights.items()}, batch)
     near = dict(zip(weights, (xp.store(slope).data for slope in plain), strict=True))
     for name, balls in enclosed.items():

@@ -12,7 +12,7 @@ import pytest
 from hunting import one_in
 
 from refkernels import registry
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.judging import challenges, data
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import decisive_outputs
@@ -30,14 +30,14 @@ QUESTIONS = [
 ]
 
 
-@in_default_mode
+@with_default_fenv
 def right(challenge: Challenge) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Answers of right kernels: rounded once, the plain algorithm, and each named form."""
     yield "rounded", challenge.standard().rounded
     question = challenge.inputs, challenge.params, challenge.format
     yield "plain", challenge.op.plain(challenge.direction, *question)
     if (definition := challenge.op.definition) is not None:
-        for name, form in definition.way(challenge.direction).forms.items():
+        for name, form in definition.of(challenge.direction).forms.items():
             yield name, definition.computed(challenge.direction, form, *question)
 
 

@@ -55,9 +55,9 @@ def test_an_element_is_that_of_its_cone(shape_a, shape_b):
         exact = MATMUL.evaluate(direction, arrays, {})
         for name, enclosure in exact.items():
             place = tuple(int(rng.integers(n)) for n in enclosure.shape)
-            cone = MATMUL.definition.cone(direction, name, place, arrays, {})
+            dependencies = MATMUL.definition.dependencies(direction, name, place, arrays, {})
             alone = {key: np.zeros_like(array) for key, array in arrays.items()}
-            for key, flat in cone.items():
+            for key, flat in dependencies.items():
                 alone[key].reshape(-1)[flat] = arrays[key].reshape(-1)[flat]
             again = MATMUL.evaluate(direction, alone, {})[name]
             assert again.hi[place] == enclosure.hi[place]

@@ -172,7 +172,7 @@ CHOICES = [
     (op.name, direction)
     for op in registry.ops().values()
     for direction in op.directions
-    if op.definition is not None and len(op.definition.way(direction).forms) > 1
+    if op.definition is not None and len(op.definition.of(direction).forms) > 1
 ]
 
 
@@ -186,7 +186,7 @@ def test_the_form_that_is_called_better_is_better(
     op, format = registry.get(name), formats.get(dtype)
     definition = op.definition
     assert definition is not None
-    forms = definition.way(direction).forms
+    forms = definition.of(direction).forms
     asked = 0
     for inputs, params in questions(op, direction, format):
         truths: dict[tuple[str, Format], Truth] = {}
@@ -224,7 +224,7 @@ def test_every_form_has_words_in_two_languages() -> None:
     named = set()
     for op in registry.ops().values():
         for direction in op.directions if op.definition else ():
-            named |= set(op.definition.way(direction).forms)  # type: ignore[union-attr]
+            named |= set(op.definition.of(direction).forms)  # type: ignore[union-attr]
     assert set(FORMS) == named
     for form, words in FORMS.items():
         assert set(words) == {"en", "zh"}

@@ -471,7 +471,7 @@ def test_a_limit_is_reported_with_its_source_forward_only() -> None:
 def test_a_number_beside_almost_nothing_is_off_by_itself() -> None:
     """So many ulp that float64 does not hold them; the absolute error is the number."""
     tiny = Enclosure(np.array([0.75]), radius=np.array([2.0**-60]), scale=np.array([-14000]))
-    for n in (1, 3000):  # an array's kernel, and its twin
+    for n in (1, 3000):  # an array's kernel, and its fallback
         whole = Enclosure(
             *(np.repeat(getattr(tiny, part), n) for part in ("hi", "lo", "radius", "scale"))
         )

@@ -87,7 +87,7 @@ def draw(
     """The inputs of one question; optional ones are left out half of the time. `sizes`: of the
     leading axes, and of every letter."""
     assert op.definition is not None
-    signature = op.definition.way(direction).signature
+    signature = op.definition.of(direction).signature
     leading = tuple(int(n) for n in rng.integers(1, 4, int(rng.integers(0, 3))))
     lengths: dict[str, int] = {}
     if sizes:

@@ -14,7 +14,7 @@ from hunting import HUNT
 
 from refkernels import registry
 from refkernels.op import DTYPES, Direction, Op
-from refkernels.ops.formula import Staged
+from refkernels.ops.formula import TwoStage
 
 OPS = {name: op for name, op in registry.ops().items() if op.define is not None}
 DEFINED = [  # in formulas; those that are READ have no other oracle
@@ -33,7 +33,7 @@ def _each(ways: Any) -> Any:
 STAGED = [
     (name, direction)
     for name, direction in READ
-    if isinstance(OPS[name].definition.way(direction).truth, Staged)
+    if isinstance(OPS[name].definition.of(direction).truth, TwoStage)
 ]
 each_way, each_read, each_staged = _each(DEFINED), _each(READ), _each(STAGED)
 QUESTIONS = 4 * HUNT  # each of the four formats
@@ -57,4 +57,4 @@ def questions(
 
 def first(op: Op, direction: Direction) -> Any:
     assert op.definition is not None
-    return next(iter(op.definition.way(direction).forms.values()))
+    return next(iter(op.definition.of(direction).forms.values()))

@@ -48,7 +48,7 @@ def test_no_form_is_blamed(name: str, direction: Direction) -> None:
     half as many questions, an explanation takes a second; those of two ops are all asked."""
     op, count = OPS[name], 0
     assert op.definition is not None
-    forms = list(op.definition.way(direction).forms.values())
+    forms = list(op.definition.of(direction).forms.values())
     cases = questions(name, direction, 10)
     for number, (dtype, inputs, _) in enumerate(itertools.islice(cases, QUESTIONS // 2)):
         every = itertools.product(forms, ("pairwise", "random"))

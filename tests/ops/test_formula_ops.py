@@ -25,7 +25,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts.arb import Arb
 from refkernels.contexts.objects import data
-from refkernels.contexts.working import Working
+from refkernels.contexts.working import RoundedArithmetic
 from refkernels.op import DTYPES, Direction, Op
 from refkernels.ops import readings
 from refkernels.ops.formula import derived, several
@@ -106,7 +106,7 @@ def test_the_answer_holds_the_value_of_the_definition(name: str, direction: Dire
 def test_all_forms_are_the_same_function(name: str, direction: Direction) -> None:
     op, compared = OPS[name], 0
     assert op.definition is not None
-    way = op.definition.way(direction)
+    way = op.definition.of(direction)
     for _, inputs, params in questions(name, direction, 2):
         exact = in_arb(op, direction, way.truth, inputs, params)
         for formula in way.forms.values():
@@ -144,7 +144,7 @@ def test_no_result_depends_on_a_pivot(name: str, direction: Direction) -> None:
     op, compared = OPS[name], 0
     assert op.definition is not None
     for _, inputs, params in questions(name, direction, 4):
-        for formula in op.definition.way(direction).forms.values():
+        for formula in op.definition.of(direction).forms.values():
             exact = in_arb(op, direction, formula, inputs, params)
             shifted = in_arb(op, direction, formula, inputs, params, _ShiftedPivot(BITS))
             compared += overlapping(exact, shifted)
@@ -160,7 +160,7 @@ def test_every_form_keeps_to_the_bound(name: str, direction: Direction) -> None:
     for number, (dtype, inputs, params) in enumerate(questions(name, direction, 5)):
         exact = op.evaluate(direction, inputs, params, ("ulp", "float64", 2.0**-10))
         bound = op.bound(direction, inputs, params, dtype)
-        for formula in op.definition.way(direction).forms.values():
+        for formula in op.definition.of(direction).forms.values():
             for order in ORDERS if HUNT > 1 else ORDERS[number % 2 :: 2]:
                 how = {"order": order, "fma": order != "pairwise"}
                 answer = op.definition.computed(direction, formula, inputs, params, dtype, **how)
@@ -185,7 +185,7 @@ def kept(got: Any, exact: Enclosure, bound: Any) -> int:
 def test_an_element_depends_on_its_cone_alone(name: str, direction: Direction) -> None:
     op, compared = OPS[name], 0
     assert op.definition is not None
-    signature = op.definition.way(direction).signature
+    signature = op.definition.of(direction).signature
     rng = np.random.default_rng(6)
     for dtype, inputs, params in questions(name, direction, 6, ("float32",), layout=False):
         exact = in_arb(op, direction, first(op, direction), inputs, params)
@@ -196,7 +196,7 @@ def test_an_element_depends_on_its_cone_alone(name: str, direction: Direction) -
             place = tuple(int(rng.integers(n)) for n in balls.shape)
             shapes = {key: array.shape for key, array in inputs.items()}
             mixed = {key: array.copy() for key, array in drawn.items()}
-            for key, where in signature.cone(output, place, shapes).items():
+            for key, where in signature.dependencies(output, place, shapes).items():
                 mixed[key][where] = inputs[key][where]
             again = in_arb(op, direction, first(op, direction), mixed, params)
             assert balls[place].overlaps(again[output][place])
@@ -229,7 +229,7 @@ def test_special_values_are_the_definition_s(name: str, direction: Direction) ->
         if asked >= QUESTIONS and checked:
             break
         inputs = draw(op, direction, rng, "float32", "normal")
-        takes = op.definition.way(direction).signature.takes.values()
+        takes = op.definition.of(direction).signature.takes.values()
         floats = [
             argument.name
             for argument in takes
@@ -242,7 +242,7 @@ def test_special_values_are_the_definition_s(name: str, direction: Direction) ->
         spoilt[chosen][at] = rng.choice([np.nan, np.inf])
         answer = op.evaluate(direction, spoilt, {}, ("rounding", "float32"))
         question = op.definition.question(direction, spoilt, {})
-        reading = readings.working(Working("float64"))
+        reading = readings.working(RoundedArithmetic("float64"))
         ieee = readings.read(
             first(op, direction), reading, question, op.definition.names(direction, question)
         )
@@ -295,7 +295,7 @@ def test_a_question_about_some_elements_has_the_answer_of_all(
     """A staged formula picks elements: it is the whole formula there."""
     op, compared = OPS[name], 0
     assert op.definition is not None
-    formula = op.definition.way(direction).truth
+    formula = op.definition.of(direction).truth
     for _, inputs, params in questions(name, direction, 8):
         whole = in_arb(op, direction, formula, inputs, params)
         finished = in_arb(op, direction, lambda xp, **given: formula(xp, **given), inputs, params)
@@ -307,7 +307,7 @@ def test_a_question_about_some_elements_has_the_answer_of_all(
 def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) -> None:
     op, rng, before = OPS[name], np.random.default_rng(9), numba.get_num_threads()
     assert op.definition is not None
-    takes = op.definition.way(direction).signature.takes.values()
+    takes = op.definition.of(direction).signature.takes.values()
     letters = {letter for argument in takes for letter in argument.own} or {""}
     length = round(500 ** (1 / len(letters))) if len(letters) > 2 else 500
     inputs = draw(op, direction, rng, "float32", "normal", ((150,), length))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from formula_suite import DEFINED, OPS, each_way, questions
 
-from refkernels.contexts import Ball, Bound, Gradient, Record, Working
+from refkernels.contexts import Ball, Bound, Gradient, Record, RoundedArithmetic
 from refkernels.contexts.graph import Node, Replacement, Untraceable
 from refkernels.contexts.record import record
 from refkernels.op import Direction
@@ -34,7 +34,7 @@ def test_a_graph_computes_what_the_formula_does(name: str, direction: Direction)
     """Every form, rounded in two orders of summation; its bound; and every fault."""
     definition = OPS[name].definition
     assert definition is not None
-    way, compared = definition.way(direction), 0
+    way, compared = definition.of(direction), 0
     faults = [getattr(fault, direction) for fault in definition.faults]
     formulas = [*way.forms.values(), *(fault for fault in faults if fault is not None)]
     for dtype, inputs, params in itertools.islice(questions(name, direction, 31), 2):
@@ -76,7 +76,7 @@ def test_what_is_computed_twice_is_one_node() -> None:
         right = xp.sqrt(xp.sum(xp.square(x)) + 1)
         return left * right
 
-    graph, _ = graph_of(twice, Working("float32"), x=X)
+    graph, _ = graph_of(twice, RoundedArithmetic("float32"), x=X)
     assert [node.op for node in graph.nodes if node.op != "input"] == [
         "square", "sum", "number", "add", "function", "multiply",
     ]  # fmt: skip
@@ -90,13 +90,13 @@ def test_a_movement_is_known_by_where_it_moves_elements() -> None:
             + xp.rearrange(lambda part: np.swapaxes(part, 0, 1), x)
         )
 
-    graph, _ = graph_of(moved, Working("float32"), x=X)
+    graph, _ = graph_of(moved, RoundedArithmetic("float32"), x=X)
     moves = [node for node in graph.nodes if node.op == "move"]
     assert [node.option.sources.tolist() for node in moves] == [[[0, 3], [1, 4], [2, 5]]]
 
 
 def test_an_edit_takes_the_place_of_a_node_and_may_use_its_value() -> None:
-    xp = Working("float64")
+    xp = RoundedArithmetic("float64")
     graph, values = graph_of(softmax, xp, x=X)
     (total,) = (node for node in graph.nodes if node.op == "sum")
     (right,) = graph.read(xp, values)

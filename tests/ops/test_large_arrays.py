@@ -14,7 +14,7 @@ import refkernels
 from refkernels import registry
 from refkernels.contexts import generated
 from refkernels.op import Direction
-from refkernels.ops import Staged, draft, readings
+from refkernels.ops import TwoStage, draft, readings
 from refkernels.ops.draft import GENERATED
 
 OPS = {name: op for name, op in registry.ops().items() if op.formulas is not None}
@@ -67,7 +67,7 @@ def test_every_output_that_has_rows_or_sums_them_is_a_graph_over_rows(
     for kind in ("normal", "equal"):
         inputs = draw(op, direction, rng, "float32", kind, sizes=((5,), 7))
         question = op.formulas.question(direction, inputs, {})
-        staged = isinstance(op.formulas.way(direction).truth, Staged)
+        staged = isinstance(op.formulas.of(direction).truth, TwoStage)
         by_kernel = staged or any(question.rows_of.values())
         expected += bool(question.flat and by_kernel)
         op.solve(direction, inputs, op.params, ("rounding", "float32"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.contexts.ball import Ball
-from refkernels.ops import Apart, enclosing
+from refkernels.ops import PerOutput, enclosing
 from refkernels.ops.canonical import Prepared, canonical
 from refkernels.ops.letters import Signature
 from refkernels.ops.selection import Selection
@@ -15,7 +15,7 @@ from refkernels.ops.selection import Selection
 SIGNATURE = Signature.parse("x[... k], weight[o k] -> y[... o], gram[o k]")
 
 
-def seen(shapes: list[Any]) -> Apart:
+def seen(shapes: list[Any]) -> PerOutput:
     """y = x weight^T, and a sum over the rows, which note what they see."""
 
     def y(xp: Any, x: Any, weight: Any) -> Any:
@@ -28,7 +28,7 @@ def seen(shapes: list[Any]) -> Apart:
         shapes.append((x.shape, weight.shape))
         return weight * xp.sum(x, 0)
 
-    return Apart((y, gram))
+    return PerOutput((y, gram))
 
 
 def test_an_answer_about_some_elements_reads_their_slices_alone() -> None:
@@ -49,6 +49,6 @@ def test_an_answer_about_some_elements_reads_their_slices_alone() -> None:
 def test_what_mixes_the_letters_reads_whole_rows() -> None:
     inputs = {"x": np.ones((7, 5)), "weight": np.ones((3, 5))}
     question, shapes = canonical(SIGNATURE, Prepared(inputs, {})), list[Any]()
-    formula = Apart(seen(shapes).formulas, sliced=False)
+    formula = PerOutput(seen(shapes).formulas, sliced=False)
     Selection(formula, question, {"y": np.array([4])}).read(Ball(), enclosing.value)
     assert shapes == [((1, 5), (1, 3, 5))]

@@ -45,7 +45,7 @@ def test_shared_steps_change_no_bound_and_are_computed_once(
     question = direction, inputs, params
     together = formulas.form_bounds(*question, "float32")
     shared = calls.total()
-    forms = formulas.way(direction).forms
+    forms = formulas.of(direction).forms
     assert len(together) == len(forms) > 1
     for form, formula in forms.items():
         alone = formulas.bounded(direction, formula, inputs, params, "float32")

@@ -238,7 +238,7 @@ def rotated(cause: str | None, position: int) -> dict:
     x = np.random.default_rng(6).standard_normal((3, 8)).astype(np.float32)
     at = position + np.arange(3)
     faults = {fault.cause: fault.forward for fault in definition.faults}
-    formula = faults.get(cause, definition.way("forward").forms["exact"])
+    formula = faults.get(cause, definition.of("forward").forms["exact"])
     turned = {"x": x, "position": -at if cause == "rotated_backwards" else at}
     y = definition.computed("forward", formula, turned, {}, "float32")["y"]
     thread = f"position: tensor({at.tolist()})\n" + shown("x", x, 4) + shown("torch output", y, 4)

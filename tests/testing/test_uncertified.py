@@ -76,7 +76,7 @@ def test_an_explanation_claims_nothing_of_what_is_not_enclosed() -> None:
     assert "2 of its 5 elements is not enclosed" in some.summary
 
 
-@pytest.mark.parametrize("elements", [3, 3000])  # the NumPy twin, and the kernel
+@pytest.mark.parametrize("elements", [3, 3000])  # the NumPy fallback, and the kernel
 def test_an_unknown_value_is_no_mismatch_and_no_error(elements: int) -> None:
     got = np.tile(np.array([np.nan, np.inf, 1.0], np.float32), elements // 3)
     radius = np.full(elements, np.inf)

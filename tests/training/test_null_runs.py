@@ -8,7 +8,7 @@ import pytest
 
 from refkernels.alignment import Run
 from refkernels.alignment.run import CaptureError, runs_in
-from refkernels.contexts import Shuffled, Working
+from refkernels.contexts import RoundedArithmetic, Shuffled
 from refkernels.training import null_runs
 from refkernels.training.steps import OPTIMIZERS, Training
 
@@ -47,7 +47,7 @@ def test_null_runs_differ_in_rounding_only(tmp_path: Path) -> None:
     curves = np.array([losses(folder) for folder in made])
     assert curves.shape == (6, 12)
     assert len({curve.tobytes() for curve in curves}) == 6
-    exact = Training(Working("float64"), loss, weights(), "adamw", {"weight_decay": 0.01},
+    exact = Training(RoundedArithmetic("float64"), loss, weights(), "adamw", {"weight_decay": 0.01},
                      frozenset("b"), 0.5)  # fmt: skip
     truth = np.array([exact.step(batches()[step % 3], 1e-2) for step in range(12)])
     assert truth[-1] < truth[2]  # it learns
@@ -96,7 +96,7 @@ def test_a_run_of_another_training_is_refused(tmp_path: Path, other: dict[str, A
 def test_every_optimizer_trains(optimizer: str) -> None:
     start, params = weights(), PARAMS.get(optimizer, {})
     runs = [Training(xp, loss, dict(start), optimizer, params)
-            for xp in (Shuffled(3), Working("float64"))]  # fmt: skip
+            for xp in (Shuffled(3), RoundedArithmetic("float64"))]  # fmt: skip
     curves = [[training.step(batches()[0], 1e-2) for _ in range(4)] for training in runs]
     assert curves[1][-1] < curves[1][0]
     assert np.max(np.abs(np.divide(*curves) - 1)) < 1e3 * 2.0**-24

@@ -87,7 +87,7 @@ def _read(name: str | None, place: str, tensors: Tensors) -> dict[str, Array]:
 
 def _arrays(path: str, key: str | None) -> dict[str, Array]:
     """`Tensors` for a .npz file."""
-    from refkernels.suggestion import instead
+    from refkernels.suggestion import did_you_mean
 
     with array_files.opened_npz(path) as archive:
         names = list(archive.names)
@@ -103,7 +103,7 @@ def _arrays(path: str, key: str | None) -> dict[str, Array]:
                 raise ValueError(f"{path} holds several arrays ({listed}): write {path}:ARRAY.")
             key = names[0]
         if key not in names:
-            raise ValueError(f"{path} has no array {key!r}: {instead(key, names, 'it has')}.")
+            raise ValueError(f"{path} has no array {key!r}: {did_you_mean(key, names, 'it has')}.")
         return {key: archive.read(key)}
 
 

@@ -89,10 +89,10 @@ def check_language(lang: str) -> None:
 
 def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
     """End with status 2 for anything but one of the choices."""
-    from refkernels.suggestion import instead
+    from refkernels.suggestion import did_you_mean
 
     if value not in choices:
-        refuse(f"{option} {value!r} is unknown: {instead(value, choices)}.")
+        refuse(f"{option} {value!r} is unknown: {did_you_mean(value, choices)}.")
 
 
 def seconds(text: str | float) -> float:

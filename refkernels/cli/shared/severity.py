@@ -22,10 +22,10 @@ def check(level: str | None) -> None:
     """End with status 2 if --fail-on is not a level."""
     if level is not None:
         from refkernels.records.words import LEVELS
-        from refkernels.suggestion import instead
+        from refkernels.suggestion import did_you_mean
 
         if level not in LEVELS[:-1]:
-            refuse(f"--fail-on {level!r} is not a level: {instead(level, LEVELS[:-1])}.")
+            refuse(f"--fail-on {level!r} is not a level: {did_you_mean(level, LEVELS[:-1])}.")
 
 
 def reached(level: str | None, judged: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:

@@ -13,7 +13,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.value import Value
-from refkernels.contexts.working import WorkingValue, data
+from refkernels.contexts.working import RoundedValue, data
 from refkernels.diagnosis.hypothesis import moved
 from refkernels.diagnosis.problem import Answer, Problem
 from refkernels.diagnosis.variants import formulas as other_formulas
@@ -30,7 +30,7 @@ class _Beside(Doubles):
         super().__init__()
         self.nudge = nudge
 
-    def narrow(self, a: Value, format: str) -> WorkingValue:
+    def narrow(self, a: Value, format: str) -> RoundedValue:
         return super().narrow(self.value(data(a) * (1.0 + self.nudge)), format)
 
 

@@ -19,7 +19,7 @@ from refkernels.arithmetic import formats
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
 from refkernels.contexts.record import record
-from refkernels.contexts.working import Working, data
+from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.diagnosis import code_lengths
 from refkernels.diagnosis.edits import recognised
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
@@ -29,7 +29,7 @@ from refkernels.diagnosis.set_apart import has_few_bits
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.edits import Rule, edited
-from refkernels.ops.formula import Apart, Formula, several
+from refkernels.ops.formula import Formula, PerOutput, several
 from refkernels.ops.readings import Reading
 
 XP = Doubles()
@@ -83,7 +83,7 @@ class Screen:
         self.problem, self.definition, self.outputs = problem, problem.definition, outputs
         definition = self.definition
         self.derive = definition.derive if derived else None
-        forms = definition.way("forward" if derived else problem.direction).forms
+        forms = definition.of("forward" if derived else problem.direction).forms
         formula: Formula = forms[form or next(iter(forms))]
         self.direction = problem.direction
         self.question = definition.question(self.direction, problem.inputs, problem.params)
@@ -91,7 +91,7 @@ class Screen:
         given = {name: outputs[name] for name in names if name in outputs}
         self.names = tuple(n for n, y in given.items() if (y.size == 1 and y.any()) or _tells(y))
         formula = self.whole = formula if written is None else edited(formula, written)
-        if isinstance(formula, Apart) and not derived:  # the others may need rows not taken
+        if isinstance(formula, PerOutput) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
         self.formula, self.readings = formula, 0
         self.rows = _rows(problem, self.question, outputs, self.names, elements)
@@ -135,7 +135,7 @@ class Screen:
             }
         )
 
-    def arguments(self, arrays: Mapping[str, Any], xp: Working = XP) -> dict[str, Any]:
+    def arguments(self, arrays: Mapping[str, Any], xp: RoundedArithmetic = XP) -> dict[str, Any]:
         """Arrays of some rows and the params, as values of a context."""
         return Reading(xp, lambda value: ()).arguments(arrays, self.question.params)
 
@@ -209,7 +209,7 @@ class Screen:
             for name in self.names
         }
 
-    def computed(self, graph: Graph, xp: Working, changes: Edits) -> Predicted:
+    def computed(self, graph: Graph, xp: RoundedArithmetic, changes: Edits) -> Predicted:
         """The outputs of an edited graph of some form, in another arithmetic."""
         values = graph.read(xp, self.arguments(self.arrays, xp), changes)
         return self._named([value if value is None else xp.store(value) for value in values])

@@ -152,7 +152,7 @@ def _screens(problem: Problem, outputs: Arrays) -> tuple[list[Screen], list[Scre
     """The programs that answer the question: its first form and the gradient of the forward pass's;
     then all other forms; then the first with variances by one pass."""
     formulas = problem.definition
-    ways = [(formulas.way(problem.direction), False)]
+    ways = [(formulas.of(problem.direction), False)]
     if problem.direction == "backward" and formulas.derive is not None:
         ways.append((formulas.forward, True))
     forms = [(list(way.forms), derived) for way, derived in ways]

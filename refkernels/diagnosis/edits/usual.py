@@ -84,7 +84,7 @@ def _usual(
     question = definition.question(direction, inputs, params)
     rows = np.arange(min(question.rows, _ROWS))
     arguments = Reading(_XP, lambda value: ()).arguments(question.take(rows), question.params)
-    ways = {False: definition.way(direction)}
+    ways = {False: definition.of(direction)}
     if direction == "backward" and definition.derive is not None:
         ways[True] = definition.forward
     declared = {fault.cause for fault in definition.faults if getattr(fault, direction)}

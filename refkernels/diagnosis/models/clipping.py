@@ -103,7 +103,7 @@ def _per_tensor_formula(problem: Problem) -> Any:
     formulas = problem.op.formulas
     assert formulas is not None
     faults = (fault.forward for fault in formulas.faults if fault.cause == "clipped_per_tensor")
-    return next(faults, next(iter(formulas.way("forward").forms.values())))
+    return next(faults, next(iter(formulas.of("forward").forms.values())))
 
 
 def _factors(grads: Array, got: Array, tensor: Array) -> list[tuple[float, float] | None]:

@@ -21,7 +21,7 @@ from refkernels.contexts.composed import Flushed, NarrowFunctions
 from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.graph import Edits, Graph
 from refkernels.contexts.record import record
-from refkernels.contexts.working import Working
+from refkernels.contexts.working import RoundedArithmetic
 from refkernels.diagnosis import evidence, formulas, places
 from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.names import named
@@ -45,7 +45,7 @@ class _Reading(NamedTuple):
     how: str
     text: str
     formula: Any
-    xp: Working
+    xp: RoundedArithmetic
     fault: str = ""
 
     @property
@@ -106,7 +106,7 @@ def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Grap
     """The op's forms and those of its faults that merely round worse; then each form as it is
     written with identities."""
     format = problem.format
-    forms = [*problem.definition.way(problem.direction).forms.values()]
+    forms = [*problem.definition.of(problem.direction).forms.values()]
     forms += formulas.of_function(problem).values()
     faults = [(fault.cause, form) for fault, form in formulas.faults(problem) if fault.unstable]
     written: list[tuple[tuple[str, Any, str], Graph, Edits]] = []
@@ -117,7 +117,7 @@ def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Grap
             for text, rule in identities.written(graph):
                 written.append(((text, editing.edited(form, rule), fault), graph, rule(graph)))
     for ((text, form, fault), graph, changes), fma in itertools.product(written, (False, True)):
-        contexts: dict[str, Working] = {"": Working(format, fma=fma)}
+        contexts: dict[str, RoundedArithmetic] = {"": RoundedArithmetic(format, fma=fma)}
         if format == BINARY64:
             contexts["-ftz=true"] = Flushed(format, fma=fma)
             contexts["functions in float32"] = NarrowFunctions(format, fma=fma)
@@ -168,9 +168,9 @@ def _best(
         if best.kind == _FLUSHED:
             special = wrong & ~np.isfinite(got)
             bits_of = places.by_unit(problem, output, special) if special.any() else 0.0
-            earns = places.shared(problem, output, wrong, bits_of) if special.any() else None
+            gained = places.shared(problem, output, wrong, bits_of) if special.any() else None
             shown = flush_shown(problem, output, got, wrong)
-            prediction = Prediction(wrong=wrong, outcome=outcome, earns=earns, counted=shown)
+            prediction = Prediction(wrong=wrong, outcome=outcome, bits_gained=gained, counted=shown)
     model = ", ".join(filter(None, (best.text, best.how)))
     details = {"formula": best.text} if best.text else {}
     cause = (best.kind == _FLUSHED and best.fault) or _CAUSES[best.kind]

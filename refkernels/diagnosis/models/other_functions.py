@@ -50,7 +50,7 @@ def of_formula(
     if not wrong:
         return
     formulas, direction = problem.definition, problem.direction
-    first = next(iter(formulas.way(direction).forms.values()))
+    first = next(iter(formulas.of(direction).forms.values()))
     asked = problem.inputs, problem.params, BINARY64, "other function"
 
     def read(form: Formula, replaced: str, function: Callable[[Doubles], Doubles]) -> Arrays:

@@ -23,7 +23,7 @@ from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 
 _LINEAR = ("m", "buf")  # the first of these that an op has
 _MULTIPLIED, _CLIPPED = "gradient_multiplied", "gradient_clipped"
-_NEVER_SURE = 1e9  # bits
+_DISQUALIFYING_BITS = 1e9  # bits
 _ROUNDINGS = 4  # of a multiplied gradient, and of the output
 _MAX_NORMS = (1.0, 0.5, 0.25, 0.1, 2.0, 5.0, 10.0, 100.0)  # usual thresholds of clipping
 _CHANCE = 2.0**-10  # the largest probability that a meaningless factor clips to one of these
@@ -45,7 +45,7 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         yield from _by_norm(problem, outputs, grad, low, high)
     if number is None or number == 1.0:
         return
-    price = _NEVER_SURE if _is_of_question(problem, number) else 0.0
+    price = _DISQUALIFYING_BITS if _is_of_question(problem, number) else 0.0
     details = {"factor": str(Fraction(number).limit_denominator(1 << 20))}
     for held in dict.fromkeys((number, float(np.float32(number)))):
         with np.errstate(over="ignore"):

@@ -122,7 +122,7 @@ def output_with(problem: Problem, output: str, name: str, value: float) -> Doubl
     """The output with this value of the param, in float64; None if it is no value of the param."""
     definition = problem.op.definition
     assert definition is not None
-    form = next(iter(definition.way(problem.direction).forms.values()))
+    form = next(iter(definition.of(problem.direction).forms.values()))
     question = problem.direction, form, problem.inputs, {**problem.params, name: value}
     try:
         return to_float64(definition.computed(*question, BINARY64)[output])

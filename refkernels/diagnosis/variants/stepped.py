@@ -100,9 +100,11 @@ class _Steps:
         value, flags, _ = few_digits.told(low, (low + high) / 2.0, high, asked)
         cause, details = cause_of(self.name, asked, value, ends)
         earned = places.by_unit(self.problem, self.output, wrong)
-        earns = places.shared(self.problem, self.output, wrong, earned)
+        gained = places.shared(self.problem, self.output, wrong, earned)
         outcome = Outcome(True, self.got.size, self.got.size)
-        prediction = Prediction(wrong=wrong, outcome=outcome, counted=self.alone, earns=earns)
+        prediction = Prediction(
+            wrong=wrong, outcome=outcome, counted=self.alone, bits_gained=gained
+        )
         price = math.log2(np.count_nonzero(changing) + 1.0)
         if flags:  # the evidence is in the places, whatever the value is called
             details["several"] = True

@@ -1,6 +1,6 @@
-"""The twin of `float64.normalise_rows`: the same operations in NumPy, on all rows at once.
+"""The fallback of `float64.normalise_rows`: the same operations in NumPy, on all rows at once.
 
-Sums go through the same lanes in the same order. `arithmetic.small` decides when a twin runs.
+Sums go through the same lanes in the same order. `arithmetic.small` decides when a fallback runs.
 """
 
 from typing import Any

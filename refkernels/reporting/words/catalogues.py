@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any, NoReturn
 
-from refkernels.suggestion import instead
+from refkernels.suggestion import did_you_mean
 
 LANGUAGES = ("en", "zh")
 
@@ -25,7 +25,7 @@ class Languages(dict[str, Mapping[str, str]]):
     """Texts by language. Raises ValueError for a language that they do not have."""
 
     def __missing__(self, lang: object) -> NoReturn:
-        raise ValueError(f"There is no language {lang!r}: {instead(str(lang), LANGUAGES)}.")
+        raise ValueError(f"There is no language {lang!r}: {did_you_mean(str(lang), LANGUAGES)}.")
 
 
 def by_language(*names: str, prefix: str = "") -> Languages:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from refkernels import registry
 from refkernels.arithmetic import waiting
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.frameworks.gateway import Reply
 from refkernels.op import Case, Direction
 from refkernels.runs.measurement.plan import Unit
@@ -151,7 +151,7 @@ def _cases(op: str) -> dict[str, Case]:
     return {case.name: case for case in registry.get(op).cases()}
 
 
-@in_default_mode
+@with_default_fenv
 def _in_judge(speaks: bool, function: Callable[..., T], *arguments: Any) -> T:
     """function(*arguments), in a judge's process. `speaks`: whether it may print that it waits for
     kernels, as one call does for all."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from refkernels import registry
 from refkernels.arguments import as_flag, as_names
 from refkernels.op import DIRECTIONS, DTYPES, Case, Direction, Op, core
-from refkernels.suggestion import instead, nearest, quoted
+from refkernels.suggestion import did_you_mean, nearest, quoted
 
 LARGE = {
     **dict.fromkeys(("n", "K", "rows", "keys", "products", "decay_steps"), 2048),
@@ -98,7 +98,7 @@ def select(
     )
     for dtype in dtypes:
         if dtype not in DTYPES:
-            raise ValueError(f"There is no dtype {quoted(dtype)}: {instead(dtype, DTYPES)}.")
+            raise ValueError(f"There is no dtype {quoted(dtype)}: {did_you_mean(dtype, DTYPES)}.")
     wanted_dtypes = tuple(dict.fromkeys(dtypes)) or DTYPES
     units: list[Unit] = []
     left_out = 0

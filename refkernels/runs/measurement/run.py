@@ -17,7 +17,7 @@ from refkernels.arguments import (
     as_seconds,
     as_settings,
 )
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.scalars import as_count
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import FrameworkError
@@ -58,7 +58,7 @@ class RunOutcome:
     missing: tuple[str, ...]
 
 
-@in_default_mode
+@with_default_fenv
 def measure(
     plan: Plan,
     directory: Path,

@@ -17,7 +17,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Arrays, Op
 from refkernels.runs.sweeps import judging, kept, patterns, plain
@@ -42,7 +42,7 @@ class ChunkFailed(Exception):
     """The framework gave no answer. Its arguments are a status and a reason."""
 
 
-@in_default_mode
+@with_default_fenv
 def run_chunk(question: SweepQuestion, start: int, stop: int) -> Json:
     """Sweep the patterns start ... stop - 1: {"status", "reason", "version", "tally"}, JSON-able.
 
@@ -113,7 +113,7 @@ def _ask(
     return reply.outputs[""]
 
 
-@in_default_mode
+@with_default_fenv
 def judge_call(
     op: Op, span: Span, got: npt.NDArray[Any], tally: SweepTally, last: Last | None = None
 ) -> Last:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Op
 from refkernels.runs.sweeps import judging, patterns
@@ -75,7 +75,7 @@ class Batch(SweepTally):
         return patterns.numbered(self.pairs[code & ((1 << _RANK) - 1)].tolist(), self.format)
 
 
-@in_default_mode
+@with_default_fenv
 def run_pair_restart(question: SweepQuestion, seed: int, restart: int, tries: int) -> Json:
     """Search with `tries` pairs; returns what `run_restart` does."""
     op, random = registry.get(question.op), np.random.default_rng([seed, restart])

@@ -17,7 +17,7 @@ from refkernels.arguments import (
     as_text,
 )
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.scalars import as_count
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Spec
@@ -33,7 +33,7 @@ from refkernels.runs.sweeps.pool import Job, Processes, WorkerPool
 from refkernels.runs.sweeps.question import ONE_THREAD, SweepQuestion
 from refkernels.runs.sweeps.search import run_restart
 from refkernels.runs.sweeps.tally import SweepTally
-from refkernels.suggestion import instead, quoted
+from refkernels.suggestion import did_you_mean, quoted
 from refkernels.target_names import TargetName, merged, short
 
 CHUNK = 1 << 24
@@ -97,7 +97,7 @@ def plan(
         _check_op(registry.get(op), range)
     for dtype in dtypes:
         if dtype not in DTYPES:
-            raise ValueError(f"There is no dtype {quoted(dtype)}: {instead(dtype, DTYPES)}.")
+            raise ValueError(f"There is no dtype {quoted(dtype)}: {did_you_mean(dtype, DTYPES)}.")
         if range is not None:
             patterns.parse_range(range, formats.get(dtype))
     targets = {str(name): (spec, name) for spec, name in map(catalog.target, frameworks)}
@@ -109,7 +109,7 @@ def plan(
     )  # fmt: skip
 
 
-@in_default_mode
+@with_default_fenv
 def sweep(
     plan: SweepPlan,
     directory: Path,
@@ -318,7 +318,7 @@ def _checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         "timeout": as_seconds,
     }
     if unknown := [name for name in fields if name not in check]:
-        raise TypeError(f"A plan has no {quoted(unknown[0])}: {instead(unknown[0], check)}.")
+        raise TypeError(f"A plan has no {quoted(unknown[0])}: {did_you_mean(unknown[0], check)}.")
     return {name: check[name](value, name) for name, value in fields.items()}
 
 

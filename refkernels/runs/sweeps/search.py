@@ -16,7 +16,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.frameworks.gateway import Session
 from refkernels.metrology import ulp_error
 from refkernels.op import Op
@@ -33,7 +33,7 @@ Patterns = npt.NDArray[np.uint64]  # of the inputs: (n,), or (n, 2) of pairs
 Scores = npt.NDArray[np.float64]
 
 
-@in_default_mode
+@with_default_fenv
 def run_restart(
     question: SweepQuestion, ranges: Sequence[Sequence[int]], seed: int, restart: int, tries: int
 ) -> Json:

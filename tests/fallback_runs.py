@@ -1,4 +1,4 @@
-"""Both ways to an answer: by kernels, and by their twins in NumPy (`arithmetic.small`)."""
+"""Both ways to an answer: by kernels, and by their fallbacks in NumPy (`arithmetic.small`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,14 +12,14 @@ from refkernels.arithmetic import small
 def both(
     monkeypatch: pytest.MonkeyPatch, run: Callable[..., Any], *arguments: Any, **settings: Any
 ) -> tuple[Any, Any]:
-    """What run answers by kernels and by twins, each of which had every element."""
+    """What run answers by kernels and by fallbacks, each of which had every element."""
     answers = []
     for elements in (0, 1 << 60):
         with monkeypatch.context() as patch:
             patch.setattr(small, "allowance", small.Allowance(elements))
             answers.append(run(*arguments, **settings))
             used = small.allowance.asked
-    assert used > 0, "no twin was asked"
+    assert used > 0, "no fallback was asked"
     return answers[0], answers[1]
 
 

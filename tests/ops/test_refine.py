@@ -10,7 +10,7 @@ import pytest
 
 import refkernels
 from refkernels.arithmetic import tiers
-from refkernels.ops import Staged, settle
+from refkernels.ops import TwoStage, refine
 
 F32 = ("rounding", "float32")
 
@@ -34,11 +34,11 @@ def slope(xp: Any, statistics: Any, dy: Any, x: Any, *, eps: Any) -> Any:
 
 
 NORM = refkernels.oracle(
-    Staged(mean_square, scaled),
+    TwoStage(mean_square, scaled),
     "x[... n] -> y[... n]",
     "n",
     name="rms_norm",
-    backward={"recomputed": Staged(correlation, slope)},
+    backward={"recomputed": TwoStage(correlation, slope)},
     params={"eps": 1e-5},
 )
 
@@ -111,7 +111,7 @@ def test_no_precision_is_spent_on_what_an_enclosure_cannot_hold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its radius is 2^-107 of the value or so, whatever is asked."""
-    monkeypatch.setattr(settle, "PRECISIONS", (128, 256, 512, 1 << 40))
+    monkeypatch.setattr(refine, "PRECISIONS", (128, 256, 512, 1 << 40))
     x = np.random.default_rng(1).standard_normal((4, 5))
     y = NORM.forward(x, certify=("ulp", "float64", 2.0**-300))
     assert np.all(y.radius <= 2.0**-104 * np.abs(np.asarray(y)))
@@ -121,7 +121,7 @@ def test_an_answer_stops_at_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """And is as wide then as it was, never wrong."""
     x = np.random.default_rng(1).standard_normal((4, 5))
     sharp = ("ulp", "float64", 2.0**-300)
-    monkeypatch.setattr(settle, "BUDGET", 10)
+    monkeypatch.setattr(refine, "BUDGET", 10)
     wide = NORM.forward(x, certify=sharp)
     monkeypatch.undo()
     known = NORM.forward(x, certify=sharp)

@@ -1,4 +1,4 @@
-"""settle(): the certified answer to a question, for every op that is a formula.
+"""refine(): the certified answer to a question, for every op that is a formula.
 
 Tiers of `arithmetic.ladder`, each only for what the one before leaves open:
 
@@ -43,7 +43,7 @@ _EXACT = threading.RLock()  # Arb's precision is global to the process
 Enclosures = dict[str, Enclosure]
 
 
-def settle(
+def refine(
     formula: Formula,
     question: Canonical,
     names: tuple[str, ...],

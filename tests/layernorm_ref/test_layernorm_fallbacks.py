@@ -1,10 +1,10 @@
-"""LayerNorm: NumPy gives small arrays the bits of the kernels, in every tier that has a twin."""
+"""LayerNorm: NumPy gives small arrays the kernels' bits, in every tier that has a fallback."""
 
 from functools import partial
 
 import numpy as np
 import pytest
-from twin_runs import both, same_bits
+from fallback_runs import both, same_bits
 
 from refkernels import layernorm_ref
 from refkernels.arithmetic import formats
@@ -52,8 +52,8 @@ def test_every_algorithm_and_form_has_the_kernels_bits(
             backward = algorithms.layernorm_backward
             runs.append(both(monkeypatch, backward, dy, x, weight, bias, **options))
             for run in runs:
-                for kernel, twin in zip(*run, strict=True):
-                    assert same_bits(kernel, twin), f"{algorithm}, seed {seed}"
+                for kernel, fallback in zip(*run, strict=True):
+                    assert same_bits(kernel, fallback), f"{algorithm}, seed {seed}"
                     tried += 1
     assert tried == 6 * len(algorithms.ALGORITHMS) * 3 * (len(algorithms.FORMS) + 1)
 
@@ -74,9 +74,9 @@ def test_rows_in_double_double_are_the_kernels_interpreted(
         both(monkeypatch, layernorm_ref.forward, x, weight, bias, eps=eps),
         both(monkeypatch, layernorm_ref.backward, dy, x, weight, bias, eps=eps),
     ):
-        for kernel, twin in zip(*run, strict=True):
+        for kernel, fallback in zip(*run, strict=True):
             for part in PARTS:
-                assert same_bits(getattr(kernel, part), getattr(twin, part)), part
+                assert same_bits(getattr(kernel, part), getattr(fallback, part)), part
                 tried += 1
     assert tried == 2 * 3 * len(PARTS)
 
@@ -101,10 +101,10 @@ def test_rows_in_float64_are_the_kernels(
         weight, bias = rng.standard_normal((2, shape[1])).astype(dtype)
         bias[0], bias[-1], weight[-1] = rng.choice([0.0, -0.0, 1.0], 3)
         options = {"eps": float(rng.choice([0.0, 1e-5, 1e3])), "certify": questions[question]}
-        kernel, twin = both(monkeypatch, layernorm_ref.forward, x, weight, bias, **options)
-        for by_kernel, by_twin in zip(kernel, twin, strict=True):
+        kernel, fallback = both(monkeypatch, layernorm_ref.forward, x, weight, bias, **options)
+        for by_kernel, by_fallback in zip(kernel, fallback, strict=True):
             for part in PARTS:
-                assert same_bits(getattr(by_kernel, part), getattr(by_twin, part)), (seed, part)
+                assert same_bits(getattr(by_kernel, part), getattr(by_fallback, part)), (seed, part)
                 tried += 1
     assert tried == 12 * 3 * len(PARTS)
 
@@ -125,8 +125,8 @@ def test_what_is_known_of_a_row_in_float64_is_the_kernels(kind: int) -> None:
             out = records, hi, *np.zeros((3, height))
             run(x, weight, bias, 1e-5 * (seed % 3), screen, out)
             filled.append([*(records[field] for field in records.dtype.names), *out[1:]])
-        for by_kernel, by_twin in zip(*filled, strict=True):
-            assert same_bits(by_kernel, by_twin), seed
+        for by_kernel, by_fallback in zip(*filled, strict=True):
+            assert same_bits(by_kernel, by_fallback), seed
             tried += 1
     assert tried == 60 * (len(float64.STATISTICS) + 4)
 

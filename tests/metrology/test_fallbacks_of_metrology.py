@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 import pytest
-from twin_runs import both, same_bits
+from fallback_runs import both, same_bits
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
@@ -70,7 +70,7 @@ def parts(answer):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=str)
-def test_twins_give_the_kernels_bits(
+def test_fallbacks_give_the_kernels_bits(
     format: formats.Format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = 0
@@ -93,15 +93,15 @@ def test_twins_give_the_kernels_bits(
             cast = formats.round_to(reference.hi, format)
             assert same_bits(cast, rounded.astype(format.storage)), f"seed {seed}"
             for question in questions:
-                for kernel, twin in zip(*map(parts, both(monkeypatch, *question)), strict=True):
-                    assert same_bits(kernel, twin), f"{question[0].__name__}, seed {seed}"
+                for kernel, fallback in zip(*map(parts, both(monkeypatch, *question)), strict=True):
+                    assert same_bits(kernel, fallback), f"{question[0].__name__}, seed {seed}"
                     tried += 1
             for limit in (bound, None):
                 summaries = both(monkeypatch, summarise, got, reference, limit, format)
                 figures = [dataclasses.asdict(each) for each in summaries]
                 for name in figures[0]:
-                    kernel, twin = (repr(each[name]) for each in figures)
-                    assert kernel == twin, f"{name}, seed {seed}"
+                    kernel, fallback = (repr(each[name]) for each in figures)
+                    assert kernel == fallback, f"{name}, seed {seed}"
                     tried += 1
     assert tried > 30 * ROUNDS
 
@@ -110,13 +110,13 @@ def test_constant_parts_stand_for_all_elements(monkeypatch: pytest.MonkeyPatch) 
     hi = np.random.default_rng(0).standard_normal(3000)
     reference = Enclosure(hi, radius=2.0**-26)
     got = hi.astype(np.float32)
-    kernel, twin = both(monkeypatch, summarise, got, reference, np.float64(2.0**-24))
-    assert repr(kernel) == repr(twin)
+    kernel, fallback = both(monkeypatch, summarise, got, reference, np.float64(2.0**-24))
+    assert repr(kernel) == repr(fallback)
     assert kernel.counts["undecided"] > 0
 
 
 def test_an_empty_array_has_no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = Enclosure(np.empty((0, 3)))
-    kernel, twin = both(monkeypatch, summarise, np.empty((0, 3), np.float32), empty)
-    assert repr(kernel) == repr(twin)
+    kernel, fallback = both(monkeypatch, summarise, np.empty((0, 3), np.float32), empty)
+    assert repr(kernel) == repr(fallback)
     assert kernel.worst_error is None
