@@ -15,14 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.axes import along
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.domains import POSITIVE
-from refkernels.ops.tree import tree
+from refkernels.ops.public import enclosure_of, enclosures_of
 
 __all__ = [
     "OPS", "cdist", "cdist_backward", "cosine_similarity", "cosine_similarity_backward",
@@ -221,12 +219,12 @@ OPS = (
         cases=_pair_cases,
     ),
 )
-_BY_NAME = {op.name: op for op in OPS}
+_enclosure = enclosure_of(OPS)
+_enclosures = enclosures_of(OPS)
 
 
-def cosine_similarity(
-    x: Any, other: Any, *, axis: int = -1, eps: float = 1e-8, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def cosine_similarity() -> None:
     """y = Σ x_i o_i / (max(|x|, eps) max(|o|, eps)) along the axis; y lacks it.
 
     x, other    of one shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
@@ -238,19 +236,16 @@ def cosine_similarity(
     other dtypes, ValueError for shapes that differ and an axis that x lacks.
     Source: PyTorch documentation, `torch.nn.functional.cosine_similarity`.
     """
-    return _BY_NAME["cosine_similarity"].ask(locals())
 
 
-def cosine_similarity_backward(
-    dy: Any, x: Any, other: Any, *, axis: int = -1, eps: float = 1e-8,
-    certify: Certify = "enclosure",
-) -> Any:  # fmt: skip
+@_enclosures
+def cosine_similarity_backward() -> None:
     """(dx, dother): dx = dy (o / |o| - y x / |x|) / |x|, each length at least eps, and for an x
     shorter than eps without its second term. dy has y's shape. Otherwise as `cosine_similarity`."""
-    return tree("CosineSimilarity", _BY_NAME["cosine_similarity"].ask(locals()))
 
 
-def cdist(a: Any, b: Any, *, p: int = 2, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def cdist() -> None:
     """y_ij = (Σ_k |a_ik - b_jk|^p)^(1/p), p = 1 or 2.
 
     a, b    (..., m, d) and (..., n, d)
@@ -260,10 +255,9 @@ def cdist(a: Any, b: Any, *, p: int = 2, certify: Certify = "enclosure") -> Encl
     Raises ValueError for shapes that do not fit and another p. Otherwise as `cosine_similarity`.
     Source: PyTorch documentation, `torch.cdist`.
     """
-    return _BY_NAME["cdist"].ask(locals())
 
 
-def cdist_backward(dy: Any, a: Any, b: Any, *, p: int = 2, certify: Certify = "enclosure") -> Any:
+@_enclosures
+def cdist_backward() -> None:
     """(da, db): da_i = Σ_j dy_ij (a_i - b_j) / y_ij, with the signs of a_i - b_j for p = 1, and 0
     where y_ij is 0; db_j is minus the sum over i. Otherwise as `cdist`."""
-    return tree("Cdist", _BY_NAME["cdist"].ask(locals()))

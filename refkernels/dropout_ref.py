@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from refkernels.arguments import as_text
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.domains import PROBABILITY
 from refkernels.ops.formula import COMPUTED_IN_FLOAT32, derived
+from refkernels.ops.public import enclosure_of
 
 __all__ = ["OPS", "dropout", "dropout_backward"]
 
@@ -143,12 +142,11 @@ OPS = (
         cases=cases,
     ),
 )
+_enclosure = enclosure_of(OPS)
 
 
-def dropout(
-    x: Any, mask: Any = None, *, p: float = 0.5, mode: str = UPSCALE,
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def dropout() -> None:
     """y = x m / (1 - p), or the formula of another `mode`; of any shape.
 
     x           float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
@@ -160,14 +158,10 @@ def dropout(
     other dtypes, ValueError for another mode, for p outside [0, 1] and for shapes that differ.
     Sources: Srivastava et al. (2014), JMLR 15; PyTorch documentation, `torch.nn.Dropout`.
     """
-    return OPS[0].ask(locals())
 
 
-def dropout_backward(
-    dy: Any, x: Any, mask: Any = None, *, p: float = 0.5, mode: str = UPSCALE,
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def dropout_backward() -> None:
     """dx = dy m / (1 - p), or what another `mode` makes of dy. dy has x's shape; otherwise as
     `dropout`.
     """
-    return OPS[0].ask(locals())

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.letters import Signature
+from refkernels.ops.public import enclosure_of
 
 __all__ = ["OPS", "embedding", "embedding_backward"]
 _LOOKUP = Signature.parse("rows[... d], padding[...]:bool -> y[... d]")
@@ -135,11 +134,11 @@ OPS = (
         cases=cases,
     ),
 )
+_enclosure = enclosure_of(OPS)
 
 
-def embedding(
-    weight: Any, indices: Any, *, padding_idx: int | None = None, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def embedding() -> None:
     """y_i = weight[indices_i], exactly; y has the shape of indices followed by d.
 
     weight        (v, d), float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
@@ -149,17 +148,13 @@ def embedding(
     Raises TypeError for other dtypes, ValueError for an index outside weight.
     Source: PyTorch documentation, `torch.nn.Embedding`.
     """
-    return OPS[0].ask(locals())
 
 
-def embedding_backward(
-    dy: Any, weight: Any, indices: Any, *, padding_idx: int | None = None,
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def embedding_backward() -> None:
     """dweight_v = Σ dy_i over the i with indices_i = v, 0 for v = padding_idx; weight's shape.
 
     dy has y's shape; otherwise like `embedding`. The bound of an element that sums k numbers is
     (k - 1) u Σ |dy_i|, proven for sums in any order. Source: Jeannerod and Rump (2013),
     doi:10.1137/120894488.
     """
-    return OPS[0].ask(locals())

@@ -22,6 +22,8 @@ NO_ROWS = (
     "batch_norm",
     "lamb",
     "adafactor",
+    "muon",
+    "soap",
     "clip_by_global_norm",
     "clip_by_norm",
 )  # an element takes whole arrays

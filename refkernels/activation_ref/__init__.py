@@ -15,12 +15,10 @@ from typing import Any
 from refkernels.activation_ref import formulas
 from refkernels.activation_ref.cases import cases_of, gated
 from refkernels.activation_ref.hardswish import HARDSWISH
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.kernels.elementary.activations import FAST
 from refkernels.op import Direction, Op
 from refkernels.ops import Prepared, formula_op
-from refkernels.ops.tree import tree
+from refkernels.ops.public import enclosure_of, enclosures_of
 
 __all__ = [
     "OPS",
@@ -98,10 +96,12 @@ OPS = (
         cases=partial(gated, "swiglu"),
     ),
 )  # fmt: skip
-_BY_NAME = {op.name: op for op in OPS}
+_enclosure = enclosure_of(OPS)
+_enclosures = enclosures_of(OPS)
 
 
-def hardswish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def hardswish() -> None:
     """y = x min(max(x + 3, 0), 6) / 6, of any shape.
 
     x           float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
@@ -111,102 +111,99 @@ def hardswish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     (x gate) (1 / 6) and x (gate / 6), where 6 x does not overflow.
     Raises TypeError for other dtypes. Source: Howard et al. (2019), arXiv:1905.02244.
     """
-    return _BY_NAME["hardswish"].ask(locals())
 
 
-def hardswish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def hardswish_backward() -> None:
     """dx = dy times 0 for x <= -3, 1 for x >= 3, (2 x + 3) / 6 between; dy has x's shape.
 
     The bound includes the jump of the slope at ±3. Otherwise as `hardswish`.
     """
-    return _BY_NAME["hardswish"].ask(locals())
 
 
-def mish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def mish() -> None:
     """y = x tanh(log(1 + e^x)); 0 at -inf. The bound is proven for x n / d (`formulas`) and for
     x tanh(softplus(x)), each function within 4 ulp, and also kept in the arrays' format. Source:
     Misra (2019), arXiv:1908.08681. Otherwise as `hardswish`."""
-    return _BY_NAME["mish"].ask(locals())
 
 
-def mish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def mish_backward() -> None:
     """dx = dy (t + x σ(x) (1 - t²)), t = tanh(log(1 + e^x)). Otherwise as `mish`."""
-    return _BY_NAME["mish"].ask(locals())
 
 
-def hardsigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def hardsigmoid() -> None:
     """y = min(max(x + 3, 0), 6) / 6. The bound is proven for this, for the product with 1 / 6 and
     for min(max(x / 6 + 1 / 2, 0), 1). Source: Howard et al. (2019), arXiv:1905.02244. Otherwise as
     `hardswish`."""
-    return _BY_NAME["hardsigmoid"].ask(locals())
 
 
-def hardsigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def hardsigmoid_backward() -> None:
     """dx = dy / 6 for |x| < 3, else 0; the bound includes the jump at ±3. Otherwise as
     `hardswish`."""
-    return _BY_NAME["hardsigmoid"].ask(locals())
 
 
-def elu(x: Any, *, alpha: float = 1.0, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def elu() -> None:
     """y = x for x > 0, alpha (e^x - 1) else, with alpha taken exactly as binary64. The bound is
     proven for kernels that use expm1 (4 ulp). Source: Clevert et al. (2015), arXiv:1511.07289.
     Otherwise as `hardswish`."""
-    return _BY_NAME["elu"].ask(locals())
 
 
-def elu_backward(
-    dy: Any, x: Any, *, alpha: float = 1.0, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def elu_backward() -> None:
     """dx = dy for x > 0, dy alpha e^x else; the bound covers dy (y + alpha) too, and includes
     the jump at 0. Otherwise as `elu`."""
-    return _BY_NAME["elu"].ask(locals())
 
 
-def selu(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def selu() -> None:
     """y = λ x for x > 0, λ α (e^x - 1) else, with the decimals of `formulas` for λ and α. Source:
     Klambauer et al. (2017), arXiv:1706.02515. Otherwise as `elu`."""
-    return _BY_NAME["selu"].ask(locals())
 
 
-def selu_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def selu_backward() -> None:
     """dx = λ dy for x > 0, λ α dy e^x else. Otherwise as `elu_backward`."""
-    return _BY_NAME["selu"].ask(locals())
 
 
-def softsign(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def softsign() -> None:
     """y = x / (1 + |x|); ±1 at ±inf. The bound is about 2 u |y|. Source: Turian, Bergstra and
     Bengio (2009). Otherwise as `hardswish`."""
-    return _BY_NAME["softsign"].ask(locals())
 
 
-def softsign_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def softsign_backward() -> None:
     """dx = dy / (1 + |x|)². The bound is proven for dy (1 / d)² and dy / d / d. Otherwise as
     `softsign`."""
-    return _BY_NAME["softsign"].ask(locals())
 
 
-def log_sigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def log_sigmoid() -> None:
     """y = -log(1 + e^-x). The bound is proven for min(x, 0) - log1p(e^-|x|) and -softplus(-x),
     each function within 4 ulp. Source: PyTorch documentation, `torch.nn.LogSigmoid`. Otherwise as
     `hardswish`.
     """
-    return _BY_NAME["log_sigmoid"].ask(locals())
 
 
-def log_sigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def log_sigmoid_backward() -> None:
     """dx = dy / (1 + e^x). The bound also covers 1 - e / (1 + e) with a saved e, and
     1 - e^y: absolute where x is large. Otherwise as `log_sigmoid`."""
-    return _BY_NAME["log_sigmoid"].ask(locals())
 
 
-def swiglu(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def swiglu() -> None:
     """y = a σ(a) b, σ(a) = 1 / (1 + e^-a), a and b of one shape; a σ(a) is 0 at -inf. The
     bound also covers a silu kept in the arrays' format. Source: Shazeer (2020),
     arXiv:2002.05202. Otherwise as `hardswish`."""
-    return _BY_NAME["swiglu"].ask(locals())
 
 
-def swiglu_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
+@_enclosures
+def swiglu_backward() -> None:
     """(da, db) = (dy b σ(a) (1 + a σ(-a)), dy a σ(a)); dy has the shape of y. Otherwise as
     `swiglu`."""
-    return tree("Swiglu", _BY_NAME["swiglu"].ask(locals()))

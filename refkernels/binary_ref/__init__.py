@@ -9,14 +9,11 @@ Elements are independent; all arrays have one shape. `formulas` holds the formul
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.binary_ref import formulas
 from refkernels.binary_ref.cases import cases_of_plane, cases_of_pow
 from refkernels.ops import formula_op
-from refkernels.ops.tree import tree
+from refkernels.ops.public import enclosure_of, enclosures_of
 
 __all__ = ["OPS", "atan2", "atan2_backward", "hypot", "hypot_backward", "pow", "pow_backward"]
 
@@ -57,10 +54,12 @@ OPS = (
         cases=partial(cases_of_plane, "hypot"),
     ),
 )
-_BY_NAME = {op.name: op for op in OPS}
+_enclosure = enclosure_of(OPS)
+_enclosures = enclosures_of(OPS)
 
 
-def pow(x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def pow() -> None:
     """y = x^exponent, elementwise; special values as those of C's pow.
 
     x, exponent  of one shape, float16, bfloat16, float32 or float64
@@ -70,39 +69,38 @@ def pow(x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Enclosure:
     library limit, 16 ulp (OpenCL's full profile). Raises TypeError for other dtypes, ValueError for
     shapes that differ. Source: ISO/IEC 9899:2018 (C17), F.10.4.4; IEEE 754-2019, section 9.2.1.
     """
-    return _BY_NAME["pow"].ask(locals())
 
 
-def pow_backward(dy: Any, x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Any:
+@_enclosures
+def pow_backward() -> None:
     """(dx, dexponent) = (dy e x^(e - 1), dy x^e log x). dx is 0 for e = 0 everywhere, dexponent 0
     for x = 0 and e > 0, NaN for x < 0. The bound allows 16 ulp for powers, 4 for the logarithm, and
     an e - 1 that is rounded. Otherwise as `pow`."""
-    return tree("Pow", _BY_NAME["pow"].ask(locals()))
 
 
-def atan2(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def atan2() -> None:
     """y = arg(b + i a): the angle of the point with abscissa b and ordinate a, in [-π, π]; special
     values as those of C's atan2(a, b). The bound is a library limit, 6 ulp (OpenCL's full profile),
     and that of the arctangent of a rounded quotient, moved to its quadrant. Source: ISO/IEC
     9899:2018 (C17), F.10.1.4. Otherwise as `pow`.
     """
-    return _BY_NAME["atan2"].ask(locals())
 
 
-def atan2_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
+@_enclosures
+def atan2_backward() -> None:
     """(da, db) = (dy b, -dy a) / (a² + b²), NaN at the origin. The bound is proven for kernels that
     do not scale: it is infinite where the squares may leave the format's range. Otherwise as
     `atan2`."""
-    return tree("Atan2", _BY_NAME["atan2"].ask(locals()))
 
 
-def hypot(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def hypot() -> None:
     """y = √(a² + b²); infinite where a or b is, as C's hypot. The bound is a library limit, 4 ulp
     (OpenCL's full profile). Source: ISO/IEC 9899:2018 (C17), F.10.4.3. Otherwise as `pow`.
     """
-    return _BY_NAME["hypot"].ask(locals())
 
 
-def hypot_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
+@_enclosures
+def hypot_backward() -> None:
     """(da, db) = dy (a, b) / hypot(a, b), NaN at the origin. Otherwise as `hypot`."""
-    return tree("Hypot", _BY_NAME["hypot"].ask(locals()))

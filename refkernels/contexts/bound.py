@@ -46,7 +46,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import blas, formats
 from refkernels.arithmetic.formats import BINARY16, Format
 from refkernels.arithmetic.rounding import Rounding
-from refkernels.contexts import accumulation, functions
+from refkernels.contexts import accumulation, functions, newton_schulz
 from refkernels.contexts.ball import ETA, Ball, BallValue, U, outward
 from refkernels.contexts.bound_value import BoundValue, parts
 from refkernels.contexts.context import Index
@@ -352,6 +352,10 @@ class Bound(Unrounded):
             exact = self.ball.scatter_add(x.exact, index, length)
             return self._summed(exact, errors, sizes, terms, index.size)
 
+    @property
+    def _narrow_factors(self) -> bool:
+        return self.storage.format.p <= BINARY16.p < self.working.format.p
+
     def matmul(self, a: Value, b: Value) -> BoundValue:
         x, y = self.enter(a), self.enter(b)
         terms = x.shape[-1]
@@ -361,13 +365,22 @@ class Bound(Unrounded):
             # By structure: a product by 0 is 0, and adding it rounds nothing.
             counts = blas.product(*((part.reach > 0.0).astype(float) for part in (x, y)))
             erring = counts + np.where(counts > 0.0, self.extra, 0.0)
-            narrow = self.storage.format.p <= BINARY16.p < self.working.format.p
+            narrow = self._narrow_factors
             lost = accumulation.product(self.working, erring, sizes, by_instructions=narrow)
             error = np.where(np.isnan(error), np.inf, error) * (1.0 + 4.0 * terms * U)
             error = error + lost + 4 * terms * ETA
             zero = (counts == 0.0) & (error < np.inf)  # a product may underflow here too
             error = np.where(zero, 0.0, error)
             return BoundValue(self, self.ball.matmul(x.exact, y.exact), outward(error))
+
+    def newton_schulz(self, x: Value, a: Value, b: Value, c: Value, steps: int) -> BoundValue:
+        """The error, element by element, or that of the whole matrix, if it is less."""
+        composed = self.enter(super().newton_schulz(x, a, b, c, steps))
+        entered, numbers = self.enter(x), tuple(map(self.enter, (a, b, c)))
+        with np.errstate(all="ignore"):
+            error = newton_schulz.error(self.working, entered, numbers, steps, self._narrow_factors)
+        least = np.where(error < composed.error, error, composed.error)
+        return BoundValue(self, composed.exact, least)
 
     # --- what a kernel may do ----------------------------------------------------------------
 

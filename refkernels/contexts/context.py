@@ -274,6 +274,15 @@ class Context(ABC):
     def matmul(self, a: Value, b: Value) -> Value:
         """Batched product of (..., m, k) and (..., k, n)."""
 
+    def newton_schulz(self, x: Value, a: Value, b: Value, c: Value, steps: int) -> Value:
+        """So many steps X -> a X + (b G + c G²) X with G = X Xᵀ, of numbers a, b and c."""
+        axes = (*range(len(taken(x).shape) - 2), -1, -2)
+        for _ in range(steps):
+            gram = self.matmul(x, self.transpose(x, axes))
+            factor = self.add(self.multiply(b, gram), self.multiply(c, self.matmul(gram, gram)))
+            x = self.add(self.multiply(a, x), self.matmul(factor, x))
+        return x
+
     @abstractmethod
     def pivot(self, a: Value, axis: int = -1) -> Value:
         """A number near the axis' maximum. It has no radius and derivative 0: allowed only where

@@ -22,7 +22,7 @@ MOST = 2**21  # elements of intermediate results that are followed
 _FIXED = {"number", "known", "pi"}
 _GIVEN = {"array", "input", "truth"}
 _MOVING = {"move", "broadcast", "pick"}
-_MIXING = {"scatter_add", "library", "unknown", "item"}
+_MIXING = {"scatter_add", "library", "newton_schulz", "unknown", "item"}
 
 
 def components(graph: Graph, output: Node) -> Places | None:
@@ -81,16 +81,20 @@ def _edges(
             yield there, np.broadcast_to(first, there.shape)
             yield here, np.broadcast_to(first, here.shape)
             continue
-        elif isinstance(node.option, int) and not isinstance(node.option, bool):
+        elif node.op in (*_MIXING, "move"):
+            yield there, np.broadcast_to(there.reshape(-1)[:1], there.shape)
+            yield here, np.broadcast_to(there.reshape(-1)[:1], here.shape)
+            continue
+        elif (
+            node.op != "power"
+            and isinstance(node.option, int)
+            and not isinstance(node.option, bool)
+        ):
             first = np.take(there, [0], axis=node.option)
             yield there, np.broadcast_to(first, there.shape)
         elif node.op == "broadcast":
             fitting = there.shape[max(0, there.ndim - here.ndim) :]
             there = there.reshape((1,) * (here.ndim - len(fitting)) + fitting)
-        elif node.op in (*_MIXING, "move"):
-            yield there, np.broadcast_to(there.reshape(-1)[:1], there.shape)
-            yield here, np.broadcast_to(there.reshape(-1)[:1], here.shape)
-            continue
         shape = np.broadcast_shapes(here.shape, there.shape)
         yield np.broadcast_to(here, shape), np.broadcast_to(there, shape)
 

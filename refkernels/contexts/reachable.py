@@ -31,7 +31,7 @@ from refkernels.contexts.ball import lower, outward, upper
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.bound_value import BoundValue, parts
 from refkernels.contexts.computed import Computed, hull, left_range, nothing, of_ends, rounded
-from refkernels.contexts.context import Index
+from refkernels.contexts.context import Context, Index
 from refkernels.contexts.value import Mask, Value
 
 Doubles = npt.NDArray[np.float64]
@@ -282,6 +282,9 @@ class Reachable(Bound):
             return result
 
         return self._summed_up(super().scatter_add(x, index, length), x, add_up, index.size)
+
+    def newton_schulz(self, *given: Any) -> Any:
+        return Context.newton_schulz(self, *given)
 
     def _multiplied(self, name: str, a: Value, axis: int) -> ReachableValue:
         """Any partial product may leave the range where the product of the factors above 1, or of

@@ -248,6 +248,11 @@ class Record(Context):
         batch = np.broadcast_shapes(taken(a).shape[:-2], taken(b).shape[:-2])
         return self._apply("matmul", a, b, shape=(*batch, a.shape[-2], b.shape[-1]))
 
+    def newton_schulz(self, x: Value, a: Value, b: Value, c: Value, steps: int) -> Value:
+        if not self.derived:
+            return super().newton_schulz(x, a, b, c, steps)
+        return self._apply("newton_schulz", x, a, b, c, option=steps, shape=x.shape)
+
     def scatter_add(self, a: Value, index: Index, length: int) -> NodeValue:
         shape = (length, *taken(a).shape[np.ndim(index) :])
         return self._apply("scatter_add", a, option=(self._keep(index), length), shape=shape)

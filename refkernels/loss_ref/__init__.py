@@ -4,53 +4,225 @@
     bce_with_logits   kl_div                                       of probabilities
     mse   l1   huber   smooth_l1                                   of numbers
 
-Each has a `_backward`. `functions` defines them, `reduction` has what they share, `OPS` the ops.
+Each has a `_backward`. `reduction` has what they share, `OPS` the ops.
+
+In all of them x and target are float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`),
+labels whole numbers. `reduction` is "none", "sum" or "mean". Gradients take dloss, the cotangent of
+the loss, first: a number, or one for each row where there is no reduction. `certify` is the
+question (`refkernels.Enclosure`). Bounds (`OPS`) are proven for the forms that the loss's module
+names, with sums in any order. All functions raise TypeError for other dtypes, and ValueError for
+shapes that do not fit and for an unknown reduction.
 """
 
-from refkernels.loss_ref.functions import (
-    bce_with_logits,
-    bce_with_logits_backward,
-    cross_entropy,
-    cross_entropy_backward,
-    huber,
-    huber_backward,
-    kl_div,
-    kl_div_backward,
-    l1,
-    l1_backward,
-    masked_lm_loss,
-    masked_lm_loss_backward,
-    mse,
-    mse_backward,
-    nll,
-    nll_backward,
-    smooth_l1,
-    smooth_l1_backward,
-    soft_cross_entropy,
-    soft_cross_entropy_backward,
-)
+from __future__ import annotations
+
 from refkernels.loss_ref.table import OPS
+from refkernels.ops.public import enclosure_of
 
 __all__ = [
-    "OPS",
-    "bce_with_logits",
-    "bce_with_logits_backward",
-    "cross_entropy",
-    "cross_entropy_backward",
-    "huber",
-    "huber_backward",
-    "kl_div",
-    "kl_div_backward",
-    "l1",
-    "l1_backward",
-    "masked_lm_loss",
-    "masked_lm_loss_backward",
-    "mse",
-    "mse_backward",
-    "nll",
-    "nll_backward",
-    "smooth_l1",
-    "smooth_l1_backward",
-    "soft_cross_entropy",
-    "soft_cross_entropy_backward",
-]
+    "OPS", "bce_with_logits", "bce_with_logits_backward", "cross_entropy", "cross_entropy_backward",
+    "huber", "huber_backward", "kl_div", "kl_div_backward", "l1", "l1_backward", "masked_lm_loss",
+    "masked_lm_loss_backward", "mse", "mse_backward", "nll", "nll_backward", "smooth_l1",
+    "smooth_l1_backward", "soft_cross_entropy", "soft_cross_entropy_backward",
+]  # fmt: skip
+_enclosure = enclosure_of(OPS)
+
+
+@_enclosure
+def cross_entropy() -> None:
+    """l_i = -Σ_j q_ij log_softmax(c)_ij + z L_i²,  q_ij = (1 - e) w_t [j = t] + (e / n) w_j.
+
+    x           (..., n) logits: float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    target      (...) whole numbers, the labels t
+    weight      (n,) the classes' w, ones by default
+    reduction   "none": all l_i, of target's shape; "sum"; "mean": divided by the sum of w_t over
+                the rows that count, NaN where there are none
+    certify     the question (`refkernels.Enclosure`)
+
+    e = label_smoothing, z = z_loss, L = logsumexp(c), and c = x or softcap tanh(x / softcap). Rows
+    with the label ignore_index give 0 and do not count. A label that is not a class gives NaN.
+
+    The bound of l_i is that of `softmax_ref.log_softmax`, and what 2 z L and c' make of those of L
+    and c, kept in the arrays' format or not; a sum of k losses adds (k - 1) u Σ l_i,
+    in any order, and a mean two roundings more (`OPS` has it in every format).
+    Raises TypeError for other dtypes, ValueError for shapes that do not fit, for an unknown
+    reduction and for z_loss with weight. Sources: PyTorch documentation,
+    `torch.nn.CrossEntropyLoss`; Szegedy et al. (2016), arXiv:1512.00567, section 7 (smoothing);
+    Chowdhery et al. (2022), arXiv:2204.02311, section 5 (z-loss); Gemma Team (2024),
+    arXiv:2408.00118 (softcap); Blanchard, Higham and Higham (2021),
+    doi:10.1093/imanum/draa038 (the bound).
+    """
+
+
+@_enclosure
+def cross_entropy_backward() -> None:
+    """dx_ij = g_i (softmax(c)_ij (Σ_k q_ik + 2 z L_i) - q_ij) c'(x_ij).
+
+    g = dloss, for a mean divided by its denominator. Otherwise as `cross_entropy`.
+    """
+
+
+@_enclosure
+def nll() -> None:
+    """l_i = -w_t x_it, of log-probabilities x.
+
+    The bound of l_i is about u |l_i|, 0 without weights. Otherwise as `cross_entropy`, without the
+    softmax and without smoothing. Source: PyTorch documentation, `torch.nn.NLLLoss`.
+    """
+
+
+@_enclosure
+def nll_backward() -> None:
+    """dx_ij = -g_i w_t [j = t].
+
+    g = dloss, for a mean divided by its denominator. Otherwise as `nll`.
+    """
+
+
+@_enclosure
+def soft_cross_entropy() -> None:
+    """l_i = -Σ_j w_j ((1 - e) target_ij + e / n) log_softmax(x)_ij.
+
+    x and target (..., n): logits, and the labels as probabilities; weight (n,) the classes' w.
+    "mean" divides by the number of rows. Otherwise as `cross_entropy`. Source: PyTorch
+    documentation, `torch.nn.CrossEntropyLoss`, for targets that are probabilities.
+    """
+
+
+@_enclosure
+def soft_cross_entropy_backward() -> None:
+    """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), q the labels, smoothed and weighted.
+
+    g = dloss, for a mean divided by the number of rows. Otherwise as `soft_cross_entropy`.
+    """
+
+
+@_enclosure
+def mse() -> None:
+    """l = (x - target)².
+
+    x, target   of one shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    reduction   "none": all l, of that shape; "sum"; "mean": divided by the number of elements
+    certify     the question (`refkernels.Enclosure`)
+
+    The bound of a loss is about 3 u l; a sum of n losses adds (n - 1) u Σ l, in any order, and a
+    mean two roundings more. Raises TypeError for other dtypes, ValueError for shapes that do not
+    fit and for an unknown reduction. Source: PyTorch documentation, `torch.nn.MSELoss`.
+    """
+
+
+@_enclosure
+def mse_backward() -> None:
+    """dx = 2 (x - target) g.
+
+    g = dloss, for a mean divided by the number of elements; dloss is a number, or of x's shape
+    where there is no reduction. The bound is about 2 u |dx|, for a mean 3. Otherwise as `mse`.
+    """
+
+
+@_enclosure
+def l1() -> None:
+    """l = |x - target|.
+
+    The bound of a loss is about u l. Otherwise as `mse`. Source: PyTorch documentation,
+    `torch.nn.L1Loss`.
+    """
+
+
+@_enclosure
+def l1_backward() -> None:
+    """dx = g sign(x - target), 0 where they are equal.
+
+    g = dloss, for a mean divided by the number of elements. The bound is about u |dx| for a mean,
+    else 0. Otherwise as `l1`.
+    """
+
+
+@_enclosure
+def huber() -> None:
+    """l = d² / 2 for |d| < delta, delta (|d| - delta / 2) beyond, d = x - target.
+
+    The bound of a loss is about 3 u l. Otherwise as `mse`. Source: Huber (1964),
+    doi:10.1214/aoms/1177703732.
+    """
+
+
+@_enclosure
+def huber_backward() -> None:
+    """dx = g d for |d| < delta, g delta sign(d) beyond.
+
+    g = dloss, for a mean divided by the number of elements. Otherwise as `huber`.
+    """
+
+
+@_enclosure
+def smooth_l1() -> None:
+    """l = d² / (2 beta) for |d| < beta, |d| - beta / 2 beyond, d = x - target.
+
+    The bound of a loss is about 4 u l. Otherwise as `mse`. Source: Girshick (2015),
+    arXiv:1504.08083, equation 3.
+    """
+
+
+@_enclosure
+def smooth_l1_backward() -> None:
+    """dx = g d / beta for |d| < beta, g sign(d) beyond.
+
+    g = dloss, for a mean divided by the number of elements. Otherwise as `smooth_l1`.
+    """
+
+
+@_enclosure
+def bce_with_logits() -> None:
+    """l = w ((1 - t) s(x) + p t s(-x)),  s(x) = max(x, 0) + log(1 + e^-|x|).
+
+    x and target t have one shape; weight w and pos_weight p broadcast to it, ones by default. The
+    bound holds for s with log or log1p: near 0 it is absolute, a few u, as kernels' errors are.
+    Source: PyTorch documentation, `torch.nn.BCEWithLogitsLoss`. Otherwise as `mse`.
+    """
+
+
+@_enclosure
+def bce_with_logits_backward() -> None:
+    """dx = g w ((1 - t) σ(x) - p t σ(-x)),  σ(x) = 1 / (1 + e^-x).
+
+    g = dloss, for a mean divided by the number of elements. Otherwise as `bce_with_logits`.
+    """
+
+
+@_enclosure
+def kl_div() -> None:
+    """l = target (log target - x), 0 for target 0; e^target (target - x) with log_target.
+
+    x, log-probabilities, and target have one shape. "batchmean" divides by the length of the first
+    axis, "mean" by the number of elements. The bound of a loss is at most about
+    10 u (|target log target| + |target x|). Otherwise as `mse`. Sources: Kullback and Leibler
+    (1951), doi:10.1214/aoms/1177729694; PyTorch documentation, `torch.nn.KLDivLoss`.
+    """
+
+
+@_enclosure
+def kl_div_backward() -> None:
+    """dx = -g target, or -g e^target with log_target.
+
+    g = dloss, divided as the loss is by `reduction`. Otherwise as `kl_div`.
+    """
+
+
+@_enclosure
+def masked_lm_loss() -> None:
+    """BERT's loss = Σ w_i l_i / (Σ w_i + eps), l = cross entropy, w = weights, of target's shape.
+
+    It depends on the sum of the batch's weights, so the mean of the losses of a batch's parts is
+    another number. Otherwise as `cross_entropy`. Source: Devlin et al. (2018), arXiv:1810.04805,
+    run_pretraining.py.
+    """
+
+
+@_enclosure
+def masked_lm_loss_backward() -> None:
+    """dx_ij = dloss w_i / (Σ w + eps) (softmax(x)_ij - [j = t]).
+
+    That is the gradient of the "mean"; other reductions do not divide. Otherwise as
+    `masked_lm_loss`.
+    """

@@ -1,4 +1,5 @@
-"""One step of an optimizer, certified: sgd, adam, adamw, lamb, adagrad, rmsprop, lion, adafactor.
+"""One step of an optimizer, certified: sgd, adam, adamw, lamb, adagrad, rmsprop, lion, adafactor,
+muon, soap.
 
     adamw(param, grad, m, v, step=3)     -> Adamw(param, m, v, vmax)    of Enclosures
 
@@ -22,18 +23,18 @@ from typing import Any
 import numpy as np
 
 from refkernels.arguments import as_flag, as_text
-from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction, Op
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.domains import BELOW_ONE, NOT_NEGATIVE, PROBABILITY, REAL
-from refkernels.ops.tree import tree
+from refkernels.ops.public import enclosures_of
 from refkernels.optimizer_ref import adafactor as factored
-from refkernels.optimizer_ref import faults, formulas
+from refkernels.optimizer_ref import faults, formulas, matrices
 from refkernels.optimizer_ref.cases import cases_of
 
 __all__ = [
-    "OPS", "adafactor", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "rmsprop", "sgd",
+    "OPS", "adafactor", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "muon", "rmsprop",
+    "sgd", "soap",
 ]  # fmt: skip
 _BLOCK = 1 << 16  # steps of a power that is multiplied out
 
@@ -245,17 +246,13 @@ OPS = (
         {"lr": 1e-4, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0}, {"weight_decay": 0.1},
     ),
     factored.OP,
+    *matrices.OPS,
 )  # fmt: skip
-_BY_NAME = {op.name: op for op in OPS}
+_step = enclosures_of(OPS)
 
 
-def _step(name: str, certify: Certify, arrays: Mapping[str, Any], params: Mapping[str, Any]) -> Any:
-    return tree(name.title(), _BY_NAME[name].ask({**params, **arrays, "certify": certify}))
-
-
-def sgd(
-    param: Any, grad: Any, buf: Any = None, *, certify: Certify = "enclosure", **params: Any
-) -> Any:
+@_step
+def sgd() -> None:
     """(param, buf) after a step of SGD, with momentum where there is a buf.
 
         g' = g + wd w,  b' = mu b + (1 - dampening) g' (step 1: b' = g'),  w' = w - lr b'
@@ -273,12 +270,10 @@ def sgd(
     Sources: PyTorch documentation, `torch.optim.SGD`; Polyak (1964),
     doi:10.1016/0041-5553(64)90137-5; with nesterov Sutskever et al. (2013), PMLR 28(3).
     """
-    return _step("sgd", certify, {"param": param, "grad": grad, "buf": buf}, params)
 
 
-def momentum(
-    param: Any, grad: Any, buf: Any, *, certify: Certify = "enclosure", **params: Any
-) -> Any:
+@_step
+def momentum() -> None:
     """(param, buf) after a step as in `sgd` without dampening, with a buf that starts at 0:
     lr=0.01, momentum=0.9, weight_decay=0.0, nesterov=False. Otherwise as `sgd`.
 
@@ -286,13 +281,10 @@ def momentum(
 
     Source: PaddlePaddle documentation, `paddle.optimizer.Momentum`.
     """
-    return _step("momentum", certify, {"param": param, "grad": grad, "buf": buf}, params)
 
 
-def adam(
-    param: Any, grad: Any, m: Any, v: Any, vmax: Any = None, *, certify: Certify = "enclosure",
-    **params: Any,
-) -> Any:  # fmt: skip
+@_step
+def adam() -> None:
     """(param, m, v, vmax) after a step of Adam: lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8,
     weight_decay=0.0 (coupled), step=1. It is dense: a row without a gradient moves too, which a
     sparse or lazy Adam's does not (`refkernels.explain` says `lazy_rows`). Otherwise as `sgd`.
@@ -305,14 +297,10 @@ def adam(
     Source: Kingma and Ba (2015), arXiv:1412.6980; AMSGrad: Reddi, Kale and Kumar (2018),
     arXiv:1904.09237.
     """
-    arrays = {"param": param, "grad": grad, "m": m, "v": v, "vmax": vmax}
-    return _step("adam", certify, arrays, params)
 
 
-def adamw(
-    param: Any, grad: Any, m: Any, v: Any, vmax: Any = None, *, certify: Certify = "enclosure",
-    **params: Any,
-) -> Any:  # fmt: skip
+@_step
+def adamw() -> None:
     """(param, m, v, vmax) after a step of AdamW: weight_decay=0.01, decoupled. Otherwise as
     `adam`.
 
@@ -320,13 +308,10 @@ def adamw(
 
     Source: Loshchilov and Hutter (2019), arXiv:1711.05101.
     """
-    arrays = {"param": param, "grad": grad, "m": m, "v": v, "vmax": vmax}
-    return _step("adamw", certify, arrays, params)
 
 
-def lamb(
-    param: Any, grad: Any, m: Any, v: Any, *, certify: Certify = "enclosure", **params: Any
-) -> Any:
+@_step
+def lamb() -> None:
     """(param, m, v) after a step of LAMB, whose trust ratio is that of the whole array; eps=1e-6.
     Otherwise as `adamw`.
 
@@ -336,12 +321,10 @@ def lamb(
 
     Source: You et al. (2020), arXiv:1904.00962.
     """
-    return _step("lamb", certify, {"param": param, "grad": grad, "m": m, "v": v}, params)
 
 
-def adagrad(
-    param: Any, grad: Any, accum: Any, *, certify: Certify = "enclosure", **params: Any
-) -> Any:
+@_step
+def adagrad() -> None:
     """(param, accum) after a step of Adagrad: lr=0.01, lr_decay=0.0, eps=1e-10, weight_decay=0.0,
     step=1. Otherwise as `sgd`.
 
@@ -350,13 +333,10 @@ def adagrad(
 
     Source: Duchi, Hazan and Singer (2011).
     """
-    return _step("adagrad", certify, {"param": param, "grad": grad, "accum": accum}, params)
 
 
-def rmsprop(
-    param: Any, grad: Any, accum: Any, mean: Any = None, buf: Any = None, *,
-    certify: Certify = "enclosure", **params: Any,
-) -> Any:  # fmt: skip
+@_step
+def rmsprop() -> None:
     """(param, accum, mean, buf) after a step of RMSprop, centred where there is a mean, with
     momentum where there is a buf: lr=0.01, rho=0.99, eps=1e-8, momentum=0.9, weight_decay=0.0.
     Otherwise as `sgd`.
@@ -369,11 +349,10 @@ def rmsprop(
     Sources: Tieleman and Hinton (2012), "Neural networks for machine learning", lecture 6.5; with
     a mean: Graves (2013), arXiv:1308.0850.
     """
-    arrays = {"param": param, "grad": grad, "accum": accum, "mean": mean, "buf": buf}
-    return _step("rmsprop", certify, arrays, params)
 
 
-def lion(param: Any, grad: Any, m: Any, *, certify: Certify = "enclosure", **params: Any) -> Any:
+@_step
+def lion() -> None:
     """(param, m) after a step of Lion: lr=1e-4, beta1=0.9, beta2=0.99, weight_decay=0.0. Where the
     sign of beta1 m + (1 - beta1) g is in doubt the bound covers both. Otherwise as `sgd`.
 
@@ -381,12 +360,10 @@ def lion(param: Any, grad: Any, m: Any, *, certify: Certify = "enclosure", **par
 
     Source: Chen et al. (2023), arXiv:2302.06675.
     """
-    return _step("lion", certify, {"param": param, "grad": grad, "m": m}, params)
 
 
-def adafactor(
-    param: Any, grad: Any, row: Any, col: Any, *, certify: Certify = "enclosure", **params: Any
-) -> Any:
+@_step
+def adafactor() -> None:
     """(param, row, col) after a step of Adafactor for a matrix: lr=0.01, beta2_decay=-0.8,
     eps1=1e-7 (PyTorch's default is the eps of the parameter's format), eps2=1e-3, d=1.0,
     weight_decay=0.0, step=1.
@@ -398,5 +375,34 @@ def adafactor(
     param and grad have shape (m, n), row (m,), col (n,). The bound holds for sums in any order.
     Otherwise as `sgd`. Source: Shazeer and Stern (2018), arXiv:1804.04235.
     """
-    arrays = {"param": param, "grad": grad, "row": row, "col": col}
-    return _step("adafactor", certify, arrays, params)
+
+
+@_step
+def muon() -> None:
+    """(param, buf) after a step of Muon for a matrix: lr=1e-3, momentum=0.95, weight_decay=0.1,
+    nesterov=True, ns_a=3.4445, ns_b=-4.775, ns_c=2.0315, eps=1e-7, ns_steps=5 (at most 10),
+    scale="original" or "match_rms_adamw".
+
+        b' = mu b + (1 - mu) g,  u = mu b' + (1 - mu) g   (without nesterov b')
+        X = u / max(|u|, eps), then ns_steps times  X = a X + (b A + c A²) X with A = X Xᵀ
+        w' = w (1 - lr wd) - lr √max(1, m / n) X   ("match_rms_adamw": 0.2 √max(m, n))
+
+    The bound is that of X as a whole (`contexts.newton_schulz`): about 0.02 lr in float32 for
+    13 x 17, growing with the size; it says nothing of steps in bfloat16 (`explain`:
+    narrow_newton_schulz). Otherwise as `sgd`. Source: Jordan et al. (2024), "Muon: an optimizer
+    for hidden layers in neural networks".
+    """
+
+
+@_step
+def soap() -> None:
+    """(param, m, v) after a step of SOAP for a matrix, in the eigenbases left (m, p) and right
+    (n, q), usually p = m and q = n: lr=3e-3, beta1=0.95, beta2=0.95, eps=1e-8, weight_decay=0.01,
+    step=1.
+
+        m' = beta1 m + (1 - beta1) g,  v' = beta2 v + (1 - beta2) (Lᵀ g R)²
+        s = w - lr √c2 / c1 L (Lᵀ m' R / (√v' + eps)) Rᵀ,  c_i = 1 - beta_i^step,  w' = s - lr wd s
+
+    v has shape (p, q). The bases are taken as given, orthogonal or not. Otherwise as `sgd`.
+    Source: Vyas et al. (2024), arXiv:2409.11321.
+    """

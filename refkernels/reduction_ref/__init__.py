@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
+from refkernels.ops.public import enclosure_of
 from refkernels.reduction_ref import faults, formulas
 from refkernels.reduction_ref.cases import cases_of
 
@@ -103,9 +102,11 @@ PROD = _op(
 MAX = _op("max", formulas.largest, faults=faults.MAX, prepare=_prepare_max)
 CUMSUM = _op("cumsum", formulas.cumsum, "y[... n]", _prepare_cumsum)
 OPS = (SUM, MEAN, VAR, STD, NORM, PROD, MAX, CUMSUM)
+_enclosure = enclosure_of(OPS)
 
 
-def sum(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def sum() -> None:
     """y = x_1 + ... + x_n along the axes; 0 of nothing.
 
     x           float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
@@ -117,30 +118,30 @@ def sum(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure
     Raises TypeError for other dtypes and axes, ValueError for axes that x lacks.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
     """
-    return SUM.ask(locals())
 
 
-def sum_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def sum_backward() -> None:
     """dx_i = dy, exactly. dy has y's shape; otherwise as `sum`."""
-    return SUM.ask(locals())
 
 
-def mean(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def mean() -> None:
     """y = (x_1 + ... + x_n) / n along the axes. Otherwise as `sum`.
 
     The bound is the sum's over n, and a rounding or two: divided by n, or times 1 / n. Raises
     ValueError for the mean (var, std, max) of no elements too.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
     """
-    return MEAN.ask(locals())
 
 
-def mean_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def mean_backward() -> None:
     """dx_i = dy / n. dy has y's shape; otherwise as `mean`."""
-    return MEAN.ask(locals())
 
 
-def var(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def var() -> None:
     """y = sum (x_i - mean x)² / (n - ddof) along the axes, exactly 0 where x is constant.
 
     ddof        0 (NumPy's default) or 1 (PyTorch's), or more; where it exceeds n, n - ddof is 0
@@ -151,93 +152,86 @@ def var(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure
     Raises ValueError for another ddof. Source: Chan, Golub and LeVeque (1983),
     doi:10.1080/00031305.1983.10483115.
     """
-    return VAR.ask(locals())
 
 
-def var_backward(
-    dy: Any, x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def var_backward() -> None:
     """dx_i = 2 dy (x_i - mean x) / (n - ddof). dy has y's shape; otherwise as `var`."""
-    return VAR.ask(locals())
 
 
-def std(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def std() -> None:
     """y = sqrt(var(x, ddof)). Otherwise as `var`. Source: Chan, Golub and LeVeque (1983),
     doi:10.1080/00031305.1983.10483115.
     """
-    return STD.ask(locals())
 
 
-def std_backward(
-    dy: Any, x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def std_backward() -> None:
     """dx_i = dy (x_i - mean x) / ((n - ddof) y); 0 / 0, NaN, where y is 0.
 
     dy has y's shape; otherwise as `std`. The bound allows a y kept in x's format.
     """
-    return STD.ask(locals())
 
 
-def norm(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def norm() -> None:
     """y = sqrt(sum x_i²), the Euclidean norm along the axes. Otherwise as `sum`.
 
     The bound is about (n / 2 + 2) 2^-24 y in float32, and infinite where the squares overflow.
     Source: Jeannerod and Rump (2018), "On relative errors of floating-point operations", Math.
     Comp. 87(310).
     """
-    return NORM.ask(locals())
 
 
-def norm_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def norm_backward() -> None:
     """dx_i = dy x_i / y; 0 / 0, NaN, where y is 0. dy has y's shape; otherwise as `norm`."""
-    return NORM.ask(locals())
 
 
-def prod(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def prod() -> None:
     """y = x_1 x_2 ... x_n along the axes; 1 of nothing. Otherwise as `sum`.
 
     The bound is about n 2^-24 |y| in float32; infinite where the product of the factors beyond 1
     overflows, because a kernel may meet these factors first.
     Source: Rump, Bünger and Jeannerod (2016), doi:10.1007/s10543-015-0555-z.
     """
-    return PROD.ask(locals())
 
 
-def prod_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def prod_backward() -> None:
     """dx_i = dy times the product of the other x, also where x_i is 0.
 
     dy has y's shape; otherwise as `prod`. The bound allows dy y / x_i where x_i is not 0,
     with y kept in x's format.
     """
-    return PROD.ask(locals())
 
 
-def max(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def max() -> None:
     """y = the largest x along the axes, exactly; NaN where one x is NaN. Otherwise as `sum`.
     Source: IEEE 754-2019, section 9.6 (maximum).
     """
-    return MAX.ask(locals())
 
 
-def max_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def max_backward() -> None:
     """dx_i = dy / k where x_i is one of the k largest, else 0.
 
     dy has y's shape; otherwise as `max`. Source: PyTorch documentation, `torch.amax`.
     """
-    return MAX.ask(locals())
 
 
-def cumsum(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def cumsum() -> None:
     """y_i = x_1 + ... + x_i along one axis; y has x's shape. Otherwise as `sum`.
 
     The bound of y_i is (i - 1) 2^-24 (|x_1| + ... + |x_i|) in float32, sums in any order.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
     """
-    return CUMSUM.ask(locals())
 
 
-def cumsum_backward(
-    dy: Any, x: Any, *, axis: int = -1, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def cumsum_backward() -> None:
     """dx_i = dy_i + ... + dy_n. dy has x's shape; otherwise as `cumsum`."""
-    return CUMSUM.ask(locals())

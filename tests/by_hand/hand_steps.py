@@ -81,6 +81,36 @@ def adafactor(
     return {"param": kept - u * (rate / max(1, sizes[1] / number(d))), "row": row, "col": col}
 
 
+def muon(
+    param: Numbers, grad: Numbers, buf: Numbers, lr: float = 1e-3, momentum: float = 0.95,
+    weight_decay: float = 0.1, nesterov: bool = True, ns_a: float = 3.4445, ns_b: float = -4.775,
+    ns_c: float = 2.0315, eps: float = 1e-7, ns_steps: int = 5, scale: str = "original",
+) -> dict[str, Any]:  # fmt: skip
+    mu, lr, (m, n) = number(momentum), number(lr), param.shape
+    a, b, c = (number(k) for k in (ns_a, ns_b, ns_c))
+    buf = mu * buf + (1 - mu) * grad
+    x = mu * buf + (1 - mu) * grad if nesterov else buf
+    x = x / max(mp.sqrt((x * x).sum()), number(eps))
+    for _ in range(ns_steps):  # on the other side: (X Xᵀ) X = X (Xᵀ X)
+        gram = x.T @ x
+        x = a * x + x @ (b * gram + c * (gram @ gram))
+    rate = lr * (mp.sqrt(max(m, n)) / 5 if scale != "original" else mp.sqrt(max(1, mp.mpf(m) / n)))
+    return {"param": param * (1 - lr * number(weight_decay)) - rate * x, "buf": buf}
+
+
+def soap(
+    param: Numbers, grad: Numbers, m: Numbers, v: Numbers, left: Numbers, right: Numbers,
+    lr: float = 3e-3, beta1: float = 0.95, beta2: float = 0.95, eps: float = 1e-8,
+    weight_decay: float = 0.01, step: int = 1,
+) -> dict[str, Any]:  # fmt: skip
+    b1, b2, lr = number(beta1), number(beta2), number(lr)
+    m, turned = b1 * m + (1 - b1) * grad, left.T @ grad @ right
+    v = b2 * v + (1 - b2) * turned * turned
+    u = left @ (left.T @ m @ right / (sqrt(v) + number(eps))) @ right.T
+    moved = param - u * (lr * mp.sqrt(1 - b2**step) / (1 - b1**step))
+    return {"param": moved * (1 - lr * number(weight_decay)), "m": m, "v": v}
+
+
 def adagrad(
     param: Any, grad: Any, accum: Any, lr: float = 0.01, lr_decay: float = 0.0, eps: float = 1e-10,
     weight_decay: float = 0.0, step: int = 1,
@@ -153,6 +183,8 @@ STEPS = {
     "adamw": adamw,
     "lamb": lamb,
     "adafactor": adafactor,
+    "muon": muon,
+    "soap": soap,
     "adagrad": adagrad,
     "rmsprop": rmsprop,
     "lion": lion,

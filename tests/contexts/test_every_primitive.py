@@ -69,7 +69,7 @@ IN_RULES = {
         *FUNCTIONS,
     ),
     *("add", "subtract", "multiply", "divide", "maximum", "minimum", "where"),
-    *("sum", "mean", "max", "cumsum", "norm", "prod", "others", "welford"),
+    *("sum", "mean", "max", "cumsum", "norm", "prod", "others", "welford", "newton_schulz"),
     *("matmul", "transpose", "scatter_add", "concatenate", "take"),
 }
 RULES = {

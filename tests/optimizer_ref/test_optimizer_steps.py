@@ -90,37 +90,6 @@ def test_an_unrequested_dampening_is_named() -> None:
     assert explanation.candidates[0].details["dampening"] == 0.1
 
 
-@pytest.mark.parametrize(("hat", "also"), [(True, {"with": "eps_hat"}), (False, {})])
-def test_an_adam_that_leaves_rows_alone_is_lazy(hat: bool, also: dict[str, str]) -> None:
-    """As torch.optim.SparseAdam (eps is not rescaled) and Paddle's lazy_mode (it is)."""
-    rng = np.random.default_rng(4)
-    before = {
-        name: rng.standard_normal((12, 7)).astype(np.float32) * np.float32(size)
-        for name, size in {"param": 1.0, "grad": 1e-7, "m": 1e-7, "v": 1e-7}.items()
-    }
-    before["v"] = np.square(before["v"])
-    before["grad"][[1, 4, 5, 11]] = 0
-    w, g, m, v = (array.astype(float) for array in before.values())
-    moved, squares = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-    root = np.sqrt(1 - 0.999**5)
-    eps = 1e-8 / root if hat else 1e-8
-    step = 1e-3 / (1 - 0.9**5) * moved / (np.sqrt(squares) / root + eps)
-    touched = before["grad"].any(axis=1, keepdims=True)
-    after = {"param": w - step, "m": moved, "v": squares}
-    got = {
-        name: np.where(touched, array.astype(np.float32), before[name])
-        for name, array in after.items()
-    }
-    explanation = refkernels.explain("adam", before, got, {"step": 5})
-    assert (explanation.cause, explanation.confidence) == ("lazy_rows", "proven")
-    best = next(candidate for candidate in explanation.candidates if candidate.output == "param")
-    assert (best.cause, dict(best.details)) == ("lazy_rows", also)
-    dense = {name: array.astype(np.float32) for name, array in after.items()}
-    assert refkernels.explain("adam", before, dense, {"step": 5}).cause == (
-        "eps_hat" if hat else None
-    )
-
-
 @pytest.mark.parametrize("base", [0.9, 0.999, 1 - 2**-24, 0.5, 1.0, 0.0, 1.5, -1.0, -0.9, 1e-30])
 def test_powers_in_float32_are_those_of_a_loop(base):
     for n in (1, 2, 7, 1000, 2**16, 2**16 + 1, 2**17 + 3):

@@ -169,6 +169,24 @@ def adafactor(param, grad, row, col, step=1, lr=0.01, eps1=1e-7, eps2=1e-3, **op
     return {"param": new["param"], "row": new["row"][:, 0], "col": new["col"][0]}
 
 
+def muon(param, grad, buf, ns_a=3.4445, ns_b=-4.775, ns_c=2.0315, scale="original", **options):
+    options = dict(options, ns_coefficients=(ns_a, ns_b, ns_c), adjust_lr_fn=scale)
+    state = {"buf": ("momentum_buffer", buf)}
+    return one_step(torch.optim.Muon, param, grad, state, **options)
+
+
+def soap(
+    param, grad, m, v, left, right, lr=3e-3, beta1=0.95, beta2=0.95, eps=1e-8, weight_decay=0.01,
+    step=1,
+):  # fmt: skip
+    """The usual code, of its authors."""
+    m = m.lerp(grad, 1 - beta1)
+    v = v * beta2 + (1 - beta2) * (left.T @ grad @ right) ** 2
+    update = left @ (left.T @ m @ right / (v.sqrt() + eps)) @ right.T
+    param = param - lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step) * update
+    return {"param": param - lr * weight_decay * param, "m": m, "v": v}
+
+
 def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=0.01, **options):
     state = {"accum": ("square_avg", accum), "mean": ("grad_avg", mean)}
     state["buf"] = ("momentum_buffer", buf)
@@ -406,6 +424,11 @@ OPS = {
         "param",
         adafactor if hasattr(torch.optim, "Adafactor") else "PyTorch before 2.5 has no Adafactor",
     ),
+    "muon": (
+        "param",
+        muon if hasattr(torch.optim, "Muon") else "PyTorch before 2.9 has no Muon",
+    ),
+    "soap": ("param", soap),
     "rmsprop": ("param", rmsprop),
     **named(
         torch,

@@ -122,6 +122,49 @@ def _adafactor(
     return kept - rate / limit * u, new_row, new_col
 
 
+# --- muon, soap: by products of the other side --------------------------------------------------
+
+
+def _muon(
+    total, param, grad, buf, lr=1e-3, momentum=0.95, weight_decay=0.1, nesterov=True, ns_a=3.4445,
+    ns_b=-4.775, ns_c=2.0315, eps=1e-7, ns_steps=5, scale="original",
+):  # fmt: skip
+    buf = _weighted(buf, grad, momentum)
+    x = _weighted(buf, grad, momentum) if nesterov else buf
+    x = x / np.maximum(_norm(total, x.reshape(-1)), _k(x, eps))
+    for _ in range(ns_steps):
+        gram = _product(total, x.T, x.T)
+        factor = _k(x, ns_b) * gram + _k(x, ns_c) * _product(total, gram, gram)
+        x = _k(x, ns_a) * x + _product(total, x, factor)
+    m, n = param.shape
+    rate = lr * (0.2 * max(m, n) ** 0.5 if scale == "match_rms_adamw" else max(1, m / n) ** 0.5)
+    kept = param * _k(param, 1 - lr * weight_decay) if weight_decay else param
+    return kept - _k(param, rate) * x, buf
+
+
+def _soap(
+    total, param, grad, m, v, left, right, lr=3e-3, beta1=0.95, beta2=0.95, eps=1e-8,
+    weight_decay=0.01, step=1,
+):  # fmt: skip
+    def turned(a, left, right):
+        return _product(total, _product(total, left, a.T), right)
+
+    m = _weighted(m, grad, beta1)
+    v = parts._squared(v, turned(grad, left.T, right.T), beta2)
+    u = turned(turned(m, left.T, right.T) / (np.sqrt(v) + _k(v, eps)), left, right)
+    moved = param - _k(m, lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step)) * u
+    return moved - _k(m, lr * weight_decay) * moved if weight_decay else moved, m, v
+
+
+def _product(total, a, b):
+    """A Bᵀ."""
+    return total(np.ascontiguousarray(a[:, None, :] * b[None, :, :]))
+
+
+def _weighted(old, new, beta):
+    return _k(old, beta) * old + _k(old, 1 - beta) * new
+
+
 def _norm(total, flat):
     largest = np.abs(flat).max(initial=0)
     _, exponent = np.frexp(largest if np.isfinite(largest) else _k(flat, 1))
@@ -204,5 +247,5 @@ globals().update(
             },
         }
     )
-    | with_totals({"lamb": _lamb, "adafactor": _adafactor}, TOTALS)
+    | with_totals({"lamb": _lamb, "adafactor": _adafactor, "muon": _muon, "soap": _soap}, TOTALS)
 )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Public functions of ops, from stubs that hold their documentation."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.op import Op
+from refkernels.ops.tree import tree
+
+Stub = Callable[[], None]
+
+
+def enclosure_of(ops: Iterable[Op]) -> Callable[[Stub], Callable[..., Enclosure]]:
+    """A decorator: a stub named after one of the ops, or NAME_backward, becomes that pass. It takes
+    the op's arrays, its params by name, and `certify`, the question."""
+    return functools.partial(_function, {op.name: op for op in ops}, Enclosure)
+
+
+def enclosures_of(ops: Iterable[Op]) -> Callable[[Stub], Callable[..., Any]]:
+    """The same for passes with several outputs, which are a named tuple."""
+    return functools.partial(_function, {op.name: op for op in ops}, Any)
+
+
+def _function(ops: dict[str, Op], kind: Any, stub: Stub) -> Callable[..., Any]:
+    name = stub.__name__.removesuffix("_backward")
+    op, title = ops[name], name.title().replace("_", "")
+    signature = _signature(op, stub.__name__ != name, kind)
+
+    @functools.wraps(stub)
+    def function(*given: Any, **named: Any) -> Any:
+        asked = signature.bind(*given, **named)
+        asked.apply_defaults()
+        answer = op.ask(asked.arguments)
+        return answer if kind is Enclosure else tree(title, answer)
+
+    del function.__wrapped__
+    vars(function)["__signature__"] = signature
+    return function
+
+
+def _signature(op: Op, backward: bool, kind: Any) -> inspect.Signature:
+    one, empty = inspect.Parameter, inspect.Parameter.empty
+    arrays = [
+        one(
+            name,
+            one.POSITIONAL_OR_KEYWORD,
+            default=None if name in op.optional else empty,
+            annotation=Any,
+        )
+        for name in op.takes("backward" if backward else "forward")
+    ]
+    named = {**op.params, "certify": "enclosure"}
+    options = [
+        one(name, one.KEYWORD_ONLY, default=value, annotation=Certify if name == "certify" else Any)
+        for name, value in named.items()
+    ]
+    return inspect.Signature([*arrays, *options], return_annotation=kind)
