@@ -71,11 +71,11 @@ def causes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def judged_once(monkeypatch: pytest.MonkeyPatch, plain: Callable[[str], PlainInterpreter]) -> None:
     """Runs that several tests compare with are judged once: for runs that do not change."""
     from judged_once import install
 
-    install(monkeypatch)
+    install(monkeypatch, plain)
 
 
 @pytest.fixture(scope="session")

@@ -60,6 +60,7 @@ def found(runs: Path, name: str) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.usefixtures("judged_once")
 def test_a_right_port_is_the_same(runs: Path) -> None:
     assert not found(runs, "fused")["differences"]
     alignment = align(runs / "right", runs / "port")

@@ -2,13 +2,9 @@
 
 `hunt(op, direction, dtype, certify, n, rng)` asks one question of n hard elements and holds every
 interval and every certified rounding against the truth; it raises AssertionError with the input.
-Run as a program it hunts on and on: python tests/elementwise/tail_hunt.py SECONDS [SEED].
 """
 
-import itertools
 import math
-import sys
-import time
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -172,21 +168,3 @@ def rounds_to(value: float, format: Format, truth: Exact) -> bool:
     return (below > 0 or (even and below == 0) or units == 0) and (
         above < 0 or (even and above == 0)
     )
-
-
-def main() -> None:
-    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    rng, counts, end = np.random.default_rng(seed), Counter[str](), time.monotonic() + seconds
-    while time.monotonic() < end:
-        for name, direction, dtype in itertools.product(OPS, ("forward", "backward"), DTYPES):
-            certify = QUESTIONS[rng.integers(len(QUESTIONS))]
-            try:
-                counts += hunt(name, direction, dtype, certify, 20, rng)
-            except (AssertionError, ArithmeticError) as failure:
-                counts["failures"] += 1
-                print(type(failure).__name__, failure)
-        print(dict(counts), flush=True)
-
-
-if __name__ == "__main__":
-    main()

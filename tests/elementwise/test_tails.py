@@ -1,6 +1,6 @@
 """Extreme arguments: no answer is false, none that is decidable is left open, and none is slow.
 
-REFKERNELS_HUNT multiplies the elements of the hunt; `tail_hunt.py` hunts on its own, too.
+REFKERNELS_HUNT multiplies the elements of the hunt.
 """
 
 import itertools

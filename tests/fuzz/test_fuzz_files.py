@@ -110,12 +110,11 @@ def altered(members: dict[str, bytes], random: np.random.Generator) -> bytes:
 def test_case_files_are_explained_or_refused_in_a_sentence(
     hunt: Any, tmp_path: Path, op: str
 ) -> None:
-    hunt.seconds *= 0.2
     path = save(tmp_path / "case.npz", CASES[op])
     assert opened(path)
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    for number, random in hunt.cases():
+    for number, random in hunt.cases(20):
         path.write_bytes(altered(members, random))
         try:
             opened(path)
@@ -128,11 +127,10 @@ def test_case_files_are_explained_or_refused_in_a_sentence(
 def test_array_files_are_read_or_refused_in_a_sentence(
     hunt: Any, tmp_path: Path, kind: str
 ) -> None:
-    hunt.seconds *= 0.05
     content = io.BytesIO()
     np.save(content, X) if kind == "npy" else np.savez_compressed(content, x=X, y=X[0])
     path = tmp_path / f"x.{kind}"
-    for number, random in hunt.cases():
+    for number, random in hunt.cases(100):
         path.write_bytes(mutations.damaged(content.getvalue(), random))
         message = path.name
         try:
@@ -161,7 +159,6 @@ def journals(folder: Path, kind: str) -> tuple[Path, list[Any], Any]:
 def test_edited_journals_are_resumed_or_their_line_is_named(
     hunt: Any, tmp_path: Path, kind: str
 ) -> None:
-    hunt.seconds *= 0.05
     path, lines, again = journals(tmp_path, kind)
     first = MeasurementJournal(tmp_path, QUESTION, False) if kind == "run" else None
     if first is None:
@@ -170,7 +167,7 @@ def test_edited_journals_are_resumed_or_their_line_is_named(
     intact = manifest.read_bytes()
     path.write_text("".join(mutations.line(line) + "\n" for line in lines))
     assert len(again().done) == len(lines)
-    for number, random in hunt.cases():
+    for number, random in hunt.cases(100):
         changed = [mutations.mutated(line, random) for line in lines]
         content = "".join(mutations.line(line) + "\n" for line in changed).encode()
         path.write_bytes(mutations.damaged(content, random) if random.random() < 0.3 else content)
