@@ -180,7 +180,7 @@ def soap(
     step=1,
 ):  # fmt: skip
     """The usual code, of its authors."""
-    m = m.lerp(grad, 1 - beta1)
+    m = torch.lerp(m, grad, 1 - beta1)
     v = v * beta2 + (1 - beta2) * (left.T @ grad @ right) ** 2
     update = left @ (left.T @ m @ right / (v.sqrt() + eps)) @ right.T
     param = param - lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step) * update
