@@ -11,36 +11,18 @@ which does not cancel at the end as 1 + cos does. Source of the schedule: Loshch
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import as_whole_numbers
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.exact import from_integer_balls
-from refkernels.arithmetic.ladder import Indices, refine
 from refkernels.arithmetic.mode import with_default_fenv
-from refkernels.arithmetic.question import Certify, Question
+from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.scalars import as_count, as_real
-from refkernels.elementwise import balls
-from refkernels.elementwise.function import Ball
+from refkernels.schedule_ref.schedules import Schedule, rate
 
 Steps = npt.NDArray[np.int64]
-
-PRECISIONS = (160, 320, 640, 1280)
-# cos^2(pi q / 2) where it is rational for a rational 0 <= q <= 1: the cosine of a rational multiple
-# of pi is rational only for 0, ±1/2 and ±1 (Niven 1956, corollary 3.12), so nowhere else.
-RATIONAL = {
-    Fraction(0): Fraction(1),
-    Fraction(1, 3): Fraction(3, 4),
-    Fraction(1, 2): Fraction(1, 2),
-    Fraction(2, 3): Fraction(1, 4),
-    Fraction(1): Fraction(0),
-}
 
 
 @with_default_fenv
@@ -60,19 +42,8 @@ def cosine_decay(
     Raises TypeError where steps are not whole numbers, ValueError for a negative step, for
     decay_steps < 1, and unless min_lr <= max_lr are finite.
     """
-    question = Question.parse(certify)
     steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
-    flat = np.minimum(steps.reshape(-1), decay_steps).tolist()
-    ends = Fraction(min_lr), Fraction(max_lr)
-    rates = _enclose(_balls(flat, decay_steps, ends, PRECISIONS[0]))
-
-    def sharper(left: Indices, precision: int, before: Enclosure) -> Enclosure:
-        return _enclose(_balls([flat[i] for i in left], decay_steps, ends, precision))
-
-    left = np.flatnonzero(question.undecided(rates))
-    rates = refine(rates, left, PRECISIONS[1:], sharper, question.undecided)
-    tiers.answered("exact", len(flat))
-    return rates.reshape(steps.shape)
+    return rate(steps, Schedule(max_lr, "cosine", decay_steps, min_lr), certify=certify)
 
 
 @with_default_fenv
@@ -104,44 +75,3 @@ def checked(
             f"min_lr {min_lr!r} and max_lr {max_lr!r} are not a range of learning rates."
         )
     return steps, min_lr, max_lr, decay_steps
-
-
-def _balls(
-    steps: Iterable[int], decay_steps: int, ends: tuple[Fraction, Fraction], precision: int
-) -> list[Ball]:
-    """A ball of each step in that many bits of working precision, exact where lr is rational."""
-    import flint
-
-    low, high = ends
-    with flint.ctx.workprec(precision):
-        lowest, span = (flint.arb(_fmpq(flint, value)) for value in (low, high - low))
-        rational = _rational_steps(decay_steps)
-        rates = []
-        for step in steps:
-            if step in rational or low == high:
-                rates.append(_dyadic(low + (high - low) * rational.get(step, 0)))
-                continue
-            # Near the end the sine of the remaining angle is sharper than 1 + the cosine.
-            root = flint.arb.sin_pi_fmpq(flint.fmpq(decay_steps - step, 2 * decay_steps))
-            rates.append(balls.of(lowest + span * root * root, 2 * precision))
-        return rates
-
-
-def _rational_steps(decay_steps: int) -> dict[int, Fraction]:
-    """cos^2 at the steps where it is rational."""
-    places = {decay_steps * part: share for part, share in RATIONAL.items()}
-    return {int(step): share for step, share in places.items() if step.denominator == 1}
-
-
-def _dyadic(value: Fraction) -> Ball:
-    """The exact ball: sums of binary64 numbers and their quarters have a power of two below."""
-    return value.numerator, 0, 1 - value.denominator.bit_length()
-
-
-def _fmpq(flint: Any, value: Fraction) -> Any:
-    return flint.fmpq(value.numerator, value.denominator)
-
-
-def _enclose(rates: list[Ball]) -> Enclosure:
-    mids, radii, exponents = zip(*rates, strict=True) if rates else ((), (), ())
-    return from_integer_balls(mids, radii, exponents, (len(rates),))

@@ -38,9 +38,18 @@ from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.elementwise import balls
-from refkernels.schedule_ref.oracle import PRECISIONS, RATIONAL
 
 DECAYS = ("constant", "linear", "polynomial", "cosine", "step", "exponential")
+PRECISIONS = (160, 320, 640, 1280)
+# cos^2(pi q / 2) where it is rational for a rational 0 <= q <= 1: the cosine of a rational multiple
+# of pi is rational only for 0, ±1/2 and ±1 (Niven 1956, corollary 3.12), so nowhere else.
+RATIONAL = {
+    Fraction(0): Fraction(1),
+    Fraction(1, 3): Fraction(3, 4),
+    Fraction(1, 2): Fraction(1, 2),
+    Fraction(2, 3): Fraction(1, 4),
+    Fraction(1): Fraction(0),
+}
 _LONGEST = 1 << 16  # bits of an exact power
 Number = Fraction | Callable[[], Any]
 
