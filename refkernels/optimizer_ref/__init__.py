@@ -1,5 +1,5 @@
 """One step of an optimizer, certified: sgd, adam, adamw, lamb, adagrad, rmsprop, lion, adafactor,
-muon, soap.
+muon, soap; and narrow_step, which adds an update to parameters of a narrow format.
 
     adamw(param, grad, m, v, step=3)     -> Adamw(param, m, v, vmax)    of Enclosures
 
@@ -29,12 +29,12 @@ from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.domains import BELOW_ONE, NOT_NEGATIVE, PROBABILITY, REAL
 from refkernels.ops.public import enclosures_of
 from refkernels.optimizer_ref import adafactor as factored
-from refkernels.optimizer_ref import faults, formulas, matrices
+from refkernels.optimizer_ref import faults, formulas, matrices, narrow
 from refkernels.optimizer_ref.cases import cases_of
 
 __all__ = [
-    "OPS", "adafactor", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "muon", "rmsprop",
-    "sgd", "soap",
+    "OPS", "adafactor", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "muon",
+    "narrow_step", "rmsprop", "sgd", "soap",
 ]  # fmt: skip
 _BLOCK = 1 << 16  # steps of a power that is multiplied out
 
@@ -247,6 +247,7 @@ OPS = (
     ),
     factored.OP,
     *matrices.OPS,
+    narrow.OP,
 )  # fmt: skip
 _step = enclosures_of(OPS)
 
@@ -405,4 +406,25 @@ def soap() -> None:
 
     v has shape (p, q). The bases are taken as given, orthogonal or not. Otherwise as `sgd`.
     Source: Vyas et al. (2024), arXiv:2409.11321.
+    """
+
+
+@_step
+def narrow_step() -> None:
+    """(param, comp): a parameter after an update, in the format `to`.
+
+        w' = g(w + t),  t = u + comp,  comp' = t - (w' - w)
+
+    param     w, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    update    u, of param's shape: what an optimizer adds to it
+    comp      Kahan's compensation, or None: then t = u, and there is no comp'
+    draws     of param's shape, from [0, 1): g rounds upward where a draw is less than w + t's place
+              between its neighbours; by default g rounds to the nearest, ties to even
+    to        the format of the parameters, as `quantization_ref.cast` has it
+
+    The bound of w' is 0, or a step of the format where a kernel's own roundings of t, which it
+    may keep in the arrays' format, and of w + t may carry the sum over a tie; that of comp' has the
+    same step. Raises TypeError for other dtypes, ValueError for shapes that differ, other
+    draws and another format. Sources: Kahan (1965), doi:10.1145/363707.363723; Zamirai et al.
+    (2021), arXiv:2010.06192.
     """

@@ -13,12 +13,13 @@ from mpmath import mp
 
 @functools.cache
 def numbers_of(to: str) -> list[Fraction]:
-    """All finite numbers of a format of at most 8 bits, in order."""
+    """All finite numbers of a format of at most 16 bits, in order."""
     if "int" in to:
         whole = ml_dtypes.iinfo(to)
         return [Fraction(k) for k in range(int(whole.min), int(whole.max) + 1)]
-    kind = np.dtype(getattr(ml_dtypes, to))
-    every = np.arange(2 ** (4 if "4_" in to else 6 if "6_" in to else 8), dtype=np.uint8)
+    kind = np.dtype(getattr(ml_dtypes, to, to))
+    bits = 4 if "4_" in to else 6 if "6_" in to else 8 * kind.itemsize
+    every = np.arange(2**bits, dtype=f"u{kind.itemsize}")
     wide = every.view(kind).astype(float)
     return sorted({Fraction(x) for x in wide[np.isfinite(wide)].tolist()})
 
@@ -107,4 +108,12 @@ def block_quantize(
     return {"y": y.reshape(x.shape), "scale": scale[..., 0]}
 
 
-QUANTIZERS = {f.__name__: f for f in (cast, quantize, dequantize, block_quantize)}
+def narrow_step(
+    param: Numbers, update: Numbers, to: str, comp: Any = None, draws: Any = None
+) -> Any:
+    total = update if comp is None else update + comp
+    new = cast(param + total, to, "even", "saturate", draws)
+    return {"param": new, "comp": None if comp is None else total - (new - param)}
+
+
+QUANTIZERS = {f.__name__: f for f in (cast, quantize, dequantize, block_quantize, narrow_step)}

@@ -20,6 +20,7 @@ KINDS = (
 DOMAINS: dict[tuple[str, str], Any] = {
     ("kl_div", "target"): np.abs,
     ("cast", "draws"): lambda x: np.abs(x) % 1,
+    ("narrow_step", "draws"): lambda x: np.abs(x) % 1,
     ("pow", "x"): lambda x: np.where(x == 0.0, np.ones_like(x), np.abs(x)),
     ("pow", "exponent"): lambda x: np.clip(x, -(2**15), 2**15),  # 2^±2^30 and beyond have no scale
 }

@@ -175,6 +175,16 @@ def muon(param, grad, buf, ns_a=3.4445, ns_b=-4.775, ns_c=2.0315, scale="origina
     return one_step(torch.optim.Muon, param, grad, state, **options)
 
 
+def narrow_step(param, update, comp=None, draws=None, to="bfloat16"):
+    """The usual code, with parameters in their own format."""
+    kind = getattr(torch, to, None)
+    if kind is None or draws is not None or not kind.is_floating_point:
+        raise NotImplementedError("the usual PyTorch code rounds to the nearest float")
+    total = update if comp is None else update + comp
+    new = torch.add(param, total).to(kind).to(param.dtype)
+    return {"param": new} if comp is None else {"param": new, "comp": total - (new - param)}
+
+
 def soap(
     param, grad, m, v, left, right, lr=3e-3, beta1=0.95, beta2=0.95, eps=1e-8, weight_decay=0.01,
     step=1,
@@ -429,6 +439,7 @@ OPS = {
         muon if hasattr(torch.optim, "Muon") else "PyTorch before 2.9 has no Muon",
     ),
     "soap": ("param", soap),
+    "narrow_step": ("param", narrow_step),
     "rmsprop": ("param", rmsprop),
     **named(
         torch,

@@ -2,6 +2,7 @@
 for parts of them; LAMB's norms by every way of `sum`."""
 
 import adamw as parts
+import ml_dtypes
 import numpy as np
 from _ways import kernels, with_totals
 from sum import TOTALS
@@ -122,6 +123,30 @@ def _adafactor(
     return kept - rate / limit * u, new_row, new_col
 
 
+def _narrow_step(total_of, new_of):
+    """Right in the arithmetic of the arrays' format, or in binary64."""
+
+    def narrow_step(param, update, comp=None, draws=None, to="bfloat16"):
+        total = update if comp is None else total_of(update, comp)
+        new = new_of(param, total, draws, np.dtype(getattr(ml_dtypes, to, to)))
+        return new, None if comp is None else total - (new - param)
+
+    return narrow_step
+
+
+def _rounded(param, total, draws, kind):
+    moved = param.astype(np.float64) + total
+    largest = float(ml_dtypes.finfo(kind).max)
+    near = np.clip(moved, -largest, largest).astype(kind)
+    if draws is None:
+        return near.astype(param.dtype)
+    ends = [np.nextafter(near, np.array(s * np.inf, kind)).astype(np.float64) for s in (-1, 1)]
+    near = near.astype(np.float64)
+    below, above = np.where(near <= moved, near, ends[0]), np.where(near >= moved, near, ends[1])
+    up = draws.astype(np.float64) * (above - below) < moved - below
+    return np.where(up, above, below).astype(param.dtype)
+
+
 # --- muon, soap: by products of the other side --------------------------------------------------
 
 
@@ -228,6 +253,10 @@ globals().update(
     kernels(
         {
             "sgd": _SGD,
+            "narrow_step": {
+                "usual": _narrow_step(lambda u, comp: u + comp, _rounded),
+                "reversed": _narrow_step(lambda u, comp: comp + u, _rounded),
+            },
             "momentum": {name: _without_step(sgd) for name, sgd in _SGD.items()},
             "adam": _ADAM,
             "adagrad": {

@@ -1,0 +1,86 @@
+"""A step in a narrow format: parameters that hold few digits, and how updates are not lost in them.
+
+    w' = g(w + t),  t = u + comp,  comp' = t - (w' - w)      g rounds to the format `to`
+
+Without comp t = u, and an update of less than half a step of the format is lost. comp, Kahan's
+compensation, carries it to the next step; draws, from [0, 1), round w + t stochastically.
+
+Sources: Kahan (1965), doi:10.1145/363707.363723; Zamirai et al. (2021), arXiv:2010.06192.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from refkernels.arguments import as_text
+from refkernels.arithmetic.grids import grid
+from refkernels.op import Case, Direction, Op
+from refkernels.ops import Prepared, formula_op
+from refkernels.ops.cases import Arrays, case
+from refkernels.quantization_ref.formulas import cast
+
+
+def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    if (draws := inputs.get("draws")) is not None and not ((draws >= 0) & (draws < 1)).all():
+        raise ValueError("draws are numbers of at least 0 and less than 1, and some are not.")
+    return Prepared(inputs, {"to": grid(as_text(params["to"], "to") or " ").name})
+
+
+def narrow_step(
+    xp: Any, param: Any, update: Any, comp: Any = None, draws: Any = None, *, to: str
+) -> Any:
+    total = update if comp is None else xp.may_store(update + comp)
+    new = cast(xp, param + total, to, "even", draws)
+    return new, None if comp is None else total - (new - param)
+
+
+def _arrays(
+    given: str, size: float, special: bool, n: int, rng: np.random.Generator, dtype: str
+) -> Arrays:
+    """Parameters of bfloat16, and updates of about `size` of them."""
+    param = rng.standard_normal(n).astype(ml_dtypes.bfloat16).astype(float)
+    arrays: Arrays = {"param": param, "update": size * rng.standard_normal(n)}
+    arrays |= {"comp": 2.0**-10 * rng.standard_normal(n)} if "comp" in given else {}
+    arrays |= {"draws": rng.integers(0, 128, n) / 128.0} if "draws" in given else {}
+    if special:
+        arrays["update"][3], arrays["param"][5] = np.nan, np.inf
+    return arrays
+
+
+def _cases() -> list[Case]:
+    """All cases. Appended, never changed."""
+
+    def make(
+        regime: str, given: str = "", size: float = 2.0**-9, special: bool = False, n: int = 203,
+        **params: Any,
+    ) -> Case:  # fmt: skip
+        parameters = {"size": size, **params}
+        build = partial(_arrays, given, size, special, n)
+        return case("narrow_step", regime, parameters, build, params, directions=("forward",))
+
+    return [
+        make("plain"),
+        make("lost", size=2.0**-12),
+        make("kahan", "comp"),
+        make("kahan", "comp", 2.0**-12),
+        make("stochastic", "draws"),
+        make("formats", "comp", to="float16"),
+        make("formats", size=2.0**-5, to="float8_e4m3fn"),
+        make("specials", "comp", special=True),
+        make("invariance", "comp", n=259),
+    ]
+
+
+OP: Op = formula_op(
+    "narrow_step",
+    "param[...], update[...], comp[...]?, draws[...]? -> param[...], comp[...]",
+    gradients=(),
+    params={"to": "bfloat16"},
+    prepare=_prepare,
+    forms={"rounded": narrow_step},
+    cases=_cases,
+)
