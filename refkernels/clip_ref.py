@@ -27,12 +27,12 @@ import numpy as np
 from refkernels.arguments import as_text
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.scalars import as_real
 from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.domains import NOT_NEGATIVE
+from refkernels.ops.public import enclosure_of, enclosures_of
 
 __all__ = ["OPS", "Clipped", "clip_by_global_norm", "clip_by_norm", "clip_by_value"]
 
@@ -359,12 +359,11 @@ OPS = (
         cases=_by_value_cases,
     ),
 )
-_BY_NAME = {op.name: op for op in OPS}
+_enclosure, _clipped_and_norm = enclosure_of(OPS), enclosures_of(OPS, Clipped)
 
 
-def clip_by_global_norm(
-    grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
-) -> Clipped:
+@_clipped_and_norm
+def clip_by_global_norm() -> None:
     """(clipped, norm) = (c g, n): the gradients g clipped by their common norm n, and n. c is
     min(1, M / (n + eps)), or M / max(n, M) for way="max", with M = max_norm; see the module.
 
@@ -378,26 +377,18 @@ def clip_by_global_norm(
     Raises TypeError for other dtypes, ValueError for invalid params and shapes that differ.
     Source: Pascanu, Mikolov and Bengio (2013), arXiv:1211.5063, algorithm 1.
     """
-    inputs = {"grads": grads, "tensor": tensor}
-    return Clipped(**_BY_NAME["clip_by_global_norm"].evaluate("forward", inputs, params, certify))
 
 
-def clip_by_norm(
-    grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
-) -> Enclosure:
+@_enclosure
+def clip_by_norm() -> None:
     """clipped = c g, with the c of each tensor's own norm; way="max" by default. Otherwise like
     `clip_by_global_norm`. Source: TensorFlow documentation, `tf.clip_by_norm`.
     """
-    inputs = {"grads": grads, "tensor": tensor}
-    return _BY_NAME["clip_by_norm"].evaluate("forward", inputs, params, certify)["clipped"]
 
 
-def clip_by_value(
-    grads: Any, *, max_value: float = 1.0, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def clip_by_value() -> None:
     """clipped = min(max(g, -max_value), max_value), of any shape; NaN stays NaN. The bound is half
     an ulp of max_value if the format cannot represent it, else 0. Otherwise as
     `clip_by_global_norm`. Source: PyTorch documentation, `torch.nn.utils.clip_grad_value_`.
     """
-    inputs, params = {"grads": grads}, {"max_value": max_value}
-    return _BY_NAME["clip_by_value"].evaluate("forward", inputs, params, certify)["clipped"]

@@ -20,7 +20,6 @@ import numpy as np
 from refkernels.arguments import TextOrNumbers
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.scalars import as_count
 from refkernels.convolution_ref import cases
 from refkernels.convolution_ref.faults import FAULTS
@@ -35,6 +34,7 @@ from refkernels.convolution_ref.formulas import (
 from refkernels.convolution_ref.geometry import Source, axes_of
 from refkernels.op import Direction, Op
 from refkernels.ops import Prepared, formula_op
+from refkernels.ops.public import enclosure_of, enclosures_of
 
 __all__ = ["OPS", "Backward", "conv1d", "conv1d_backward", "conv2d", "conv2d_backward"]
 Numbers = int | Sequence[int]
@@ -125,6 +125,7 @@ def _op(name: str, axes: str, taps: str, rank: int) -> Op:
 CONV1D = _op("conv1d", "w", "k", 1)
 CONV2D = _op("conv2d", "h w", "k l", 2)
 OPS = (CONV1D, CONV2D)
+_enclosure = enclosure_of(OPS)
 
 
 class Backward(NamedTuple):
@@ -135,10 +136,11 @@ class Backward(NamedTuple):
     dbias: Enclosure | None
 
 
-def conv2d(
-    x: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1, padding: Numbers | str = "valid",
-    dilation: Numbers = 1, groups: int = 1, certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+_gradients = enclosures_of(OPS, Backward)
+
+
+@_enclosure
+def conv2d() -> None:
     """y[n, o, i, j] = bias[o] + sum over c, k, l of weight[o, c, k, l]
     x[n, c, i stride + k dilation - low, j stride + l dilation - low], c over the channels of o's
     group; a cross-correlation, as in all frameworks.
@@ -164,14 +166,10 @@ def conv2d(
     Sources: Dumoulin and Visin (2016), "A guide to convolution arithmetic for deep learning",
     arXiv:1603.07285; Lavin and Gray (2016), arXiv:1509.09308.
     """
-    return CONV2D.ask(locals())
 
 
-def conv2d_backward(
-    dy: Any, x: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1,
-    padding: Numbers | str = "valid", dilation: Numbers = 1, groups: int = 1,
-    certify: Certify = "enclosure",
-) -> Backward:  # fmt: skip
+@_gradients
+def conv2d_backward() -> None:
     """dx[n, c, u, v] = sum over o, k, l of weight[o, c, k, l] dy[n, o, i, j],
     dweight[o, c, k, l] = sum over n, i, j of dy[n, o, i, j] x[n, c, u, v], dbias[o] = sum over
     n, i, j of dy[n, o, i, j], with u = i stride + k dilation - low, and v likewise from j and l.
@@ -180,29 +178,21 @@ def conv2d_backward(
     channels and taps, for the taps' sums kept in x's format and added (col2im), and for Winograd's
     forms; those of dweight and dbias for sums in any order.
     """
-    return Backward(**CONV2D.ask(locals()))
 
 
-def conv1d(
-    x: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1, padding: Numbers | str = "valid",
-    dilation: Numbers = 1, groups: int = 1, certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def conv1d() -> None:
     """y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] x[n, c, i stride + k dilation - low].
 
     x is (..., C, W), weight (O, C / groups, K); padding a number or [low, high]. Otherwise as
     `conv2d`; Winograd's forms are F(2, 3) and F(4, 3). Source: PyTorch documentation,
     `torch.nn.Conv1d`.
     """
-    return CONV1D.ask(locals())
 
 
-def conv1d_backward(
-    dy: Any, x: Any, weight: Any, bias: Any = None, *, stride: Numbers = 1,
-    padding: Numbers | str = "valid", dilation: Numbers = 1, groups: int = 1,
-    certify: Certify = "enclosure",
-) -> Backward:  # fmt: skip
+@_gradients
+def conv1d_backward() -> None:
     """dx[n, c, u] = sum over o, k of weight[o, c, k] dy[n, o, i], u = i stride + k dilation - low;
     dweight[o, c, k] = sum over n, i of dy[n, o, i] x[n, c, u]; dbias[o] = sum over n, i of
     dy[n, o, i]. Otherwise as `conv2d_backward`.
     """
-    return Backward(**CONV1D.ask(locals()))

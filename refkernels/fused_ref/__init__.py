@@ -17,14 +17,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.fused_ref import activations, cases, head, lora, residual
 from refkernels.loss_ref.cross_entropy import DOMAINS, OPTIONS, fused, mixture, slope
 from refkernels.loss_ref.reduction import OTHER_TOTALS
 from refkernels.norm_ref import rms_formulas
 from refkernels.ops import Fault, formula_op
 from refkernels.ops.formula import derived
-from refkernels.ops.tree import tree
+from refkernels.ops.public import enclosure_of, enclosures_of
 from refkernels.softmax_ref import formulas as softmax_formulas
 from refkernels.softmax_ref import mixtures
 
@@ -144,7 +143,7 @@ OPS = (
         cases=cases.linear_cross_entropy_cases,
     ),
 )
-_BY_NAME = {op.name: op for op in OPS}
+_enclosure, _enclosures = enclosure_of(OPS), enclosures_of(OPS)
 
 
 class Normalised(NamedTuple):
@@ -154,9 +153,8 @@ class Normalised(NamedTuple):
     sum: Enclosure
 
 
-def glu(
-    a: Any, b: Any, *, activation: str = "sigmoid", certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def glu() -> None:
     """y = act(a) b, a gated linear unit; a and b have one shape.
 
     a, b         float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`); a is the gate,
@@ -169,19 +167,15 @@ def glu(
     4 ulp. Raises TypeError for other dtypes, ValueError for shapes that differ and for another
     activation. Source: Shazeer (2020), arXiv:2002.05202.
     """
-    return _BY_NAME["glu"].ask(locals())
 
 
-def glu_backward(
-    dy: Any, a: Any, b: Any, *, activation: str = "sigmoid", certify: Certify = "enclosure"
-) -> Any:
+@_enclosures
+def glu_backward() -> None:
     """(da, db) = (dy b act'(a), dy act(a)); dy has y's shape. Otherwise as `glu`."""
-    return tree("Glu", _BY_NAME["glu"].ask(locals()))
 
 
-def bias_gelu(
-    x: Any, bias: Any, *, approximate: str = "none", certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def bias_gelu() -> None:
     """y = gelu(x + bias), gelu(z) = z Φ(z), or z σ(2 √(2 / π) (z + 0.044715 z³)) for "tanh".
 
     x            (..., n); bias (n,)
@@ -190,20 +184,19 @@ def bias_gelu(
     The bound is proven for x + bias kept in the arrays' format or not. Raises ValueError for shapes
     that do not fit. Otherwise as `glu`. Source: Hendrycks and Gimpel (2016), arXiv:1606.08415.
     """
-    return _BY_NAME["bias_gelu"].ask(locals())
 
 
-def bias_gelu_backward(
-    dy: Any, x: Any, bias: Any, *, approximate: str = "none", certify: Certify = "enclosure"
-) -> Any:
+@_enclosures
+def bias_gelu_backward() -> None:
     """(dx, dbias): dx = dy gelu'(x + bias), dbias its sum over the rows. Otherwise as
     `bias_gelu`."""
-    return tree("BiasGelu", _BY_NAME["bias_gelu"].ask(locals()))
 
 
-def add_rms_norm(
-    x: Any, residual: Any, weight: Any = None, *, eps: float = 1e-5, certify: Certify = "enclosure"
-) -> Normalised:
+_normalised = enclosures_of(OPS, Normalised)
+
+
+@_normalised
+def add_rms_norm() -> None:
     """sum = x + residual, y = sum / sqrt(mean(sum²) + eps) weight over the last axis.
 
     x, residual  (..., n), of one shape; weight (n,), ones by default; eps exactly, as binary64
@@ -212,22 +205,16 @@ def add_rms_norm(
     is normalised, or not. Raises ValueError for shapes that do not fit. Otherwise as `glu`.
     Source: Zhang and Sennrich (2019), arXiv:1910.07467.
     """
-    return Normalised(**_BY_NAME["add_rms_norm"].ask(locals()))
 
 
-def add_rms_norm_backward(
-    dy: Any, x: Any, residual: Any, weight: Any = None, *, eps: float = 1e-5,
-    certify: Certify = "enclosure",
-) -> Any:  # fmt: skip
+@_enclosures
+def add_rms_norm_backward() -> None:
     """(dx, dresidual, dweight) of y alone: dx = dresidual is rms_norm's, of sum; a gradient of sum
     is added to both. Otherwise as `add_rms_norm`."""
-    return tree("AddRmsNorm", _BY_NAME["add_rms_norm"].ask(locals()))
 
 
-def lora_linear(
-    x: Any, weight: Any, lora_a: Any, lora_b: Any, bias: Any = None, *, scale: float = 1.0,
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def lora_linear() -> None:
     """y = x weightᵀ + bias + scale (x lora_aᵀ) lora_bᵀ.
 
     x        (..., k); weight (n, k), bias (n,); lora_a (r, k), lora_b (n, r)
@@ -238,24 +225,17 @@ def lora_linear(
     ValueError for shapes that do not fit. Otherwise as `glu`. Source: Hu et al. (2021),
     arXiv:2106.09685.
     """
-    return _BY_NAME["lora_linear"].ask(locals())
 
 
-def lora_linear_backward(
-    dy: Any, x: Any, weight: Any, lora_a: Any, lora_b: Any, bias: Any = None, *,
-    scale: float = 1.0, certify: Certify = "enclosure",
-) -> Any:  # fmt: skip
+@_enclosures
+def lora_linear_backward() -> None:
     """(dx, dweight, dlora_a, dlora_b, dbias): dx = dy weight + scale (dy lora_b) lora_a,
     dweight = dyᵀ x, dlora_a = scale (dy lora_b)ᵀ x, dlora_b = scale dyᵀ (x lora_aᵀ), and dbias the
     sum of dy over the rows. Otherwise as `lora_linear`."""
-    return tree("LoraLinear", _BY_NAME["lora_linear"].ask(locals()))
 
 
-def linear_cross_entropy(
-    x: Any, weight: Any, target: Any, *, reduction: str = "mean", ignore_index: int = -100,
-    label_smoothing: float = 0.0, z_loss: float = 0.0, softcap: float | None = None,
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def linear_cross_entropy() -> None:
     """loss = cross_entropy(x weightᵀ, target), as fused kernels compute it, chunk by chunk.
 
     x        (..., d); weight (n, d); target (...), whole numbers, the labels
@@ -265,14 +245,9 @@ def linear_cross_entropy(
     ValueError for shapes that do not fit and for an unknown reduction. Otherwise as `glu`. Source:
     Hsu et al. (2024), arXiv:2410.10989.
     """
-    return _BY_NAME["linear_cross_entropy"].ask(locals())
 
 
-def linear_cross_entropy_backward(
-    dloss: Any, x: Any, weight: Any, target: Any, *, reduction: str = "mean",
-    ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0,
-    softcap: float | None = None, certify: Certify = "enclosure",
-) -> Any:  # fmt: skip
+@_enclosures
+def linear_cross_entropy_backward() -> None:
     """(dx, dweight) = (dlogits weight, dlogitsᵀ x), dlogits that of the logits' loss, kept in
     the arrays' format or not. Otherwise as `linear_cross_entropy`."""
-    return tree("LinearCrossEntropy", _BY_NAME["linear_cross_entropy"].ask(locals()))

@@ -21,9 +21,9 @@ def enclosure_of(ops: Iterable[Op]) -> Callable[[Stub], Callable[..., Enclosure]
     return functools.partial(_function, {op.name: op for op in ops}, Enclosure)
 
 
-def enclosures_of(ops: Iterable[Op]) -> Callable[[Stub], Callable[..., Any]]:
-    """The same for passes with several outputs, which are a named tuple."""
-    return functools.partial(_function, {op.name: op for op in ops}, Any)
+def enclosures_of(ops: Iterable[Op], kind: Any = Any) -> Callable[[Stub], Callable[..., Any]]:
+    """The same for passes with several outputs, which are a named tuple, of that kind if any."""
+    return functools.partial(_function, {op.name: op for op in ops}, kind)
 
 
 def _function(ops: dict[str, Op], kind: Any, stub: Stub) -> Callable[..., Any]:
@@ -36,7 +36,9 @@ def _function(ops: dict[str, Op], kind: Any, stub: Stub) -> Callable[..., Any]:
         asked = signature.bind(*given, **named)
         asked.apply_defaults()
         answer = op.ask(asked.arguments)
-        return answer if kind is Enclosure else tree(title, answer)
+        if kind is Enclosure:
+            return answer
+        return tree(title, answer) if kind is Any else kind(**answer)
 
     del function.__wrapped__
     vars(function)["__signature__"] = signature

@@ -11,11 +11,11 @@ that holds it. `formulas` holds the formulas; `OPS` lists the ops.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.ops import formula_op
+from refkernels.ops.public import enclosure_of, enclosures_of
 from refkernels.quantization_ref import cases, formulas
 
 __all__ = ["OPS", "Quantized", "block_quantize", "cast", "dequantize", "quantize"]
@@ -64,7 +64,7 @@ OPS = (
         cases=cases.block_cases,
     ),
 )  # fmt: skip
-_BY_NAME = {op.name: op for op in OPS}
+_enclosure = enclosure_of(OPS)
 
 
 class Quantized(NamedTuple):
@@ -74,10 +74,8 @@ class Quantized(NamedTuple):
     scale: Enclosure
 
 
-def cast(
-    x: Any, draws: Any = None, *, to: str = "float8_e4m3fn", ties: str = "even",
-    overflow: str = "special", certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def cast() -> None:
     """y = the number of the format `to` that x is rounded to, element by element.
 
     x           float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
@@ -95,13 +93,10 @@ def cast(
     another format. Sources: Micikevicius et al. (2022), arXiv:2209.05433; Croci et al. (2022),
     doi:10.1098/rsos.211631.
     """
-    return _BY_NAME["cast"].ask(locals())
 
 
-def quantize(
-    x: Any, scale: Any, zero_point: Any = None, *, to: str = "int8", ties: str = "even",
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def quantize() -> None:
     """y = clip(round(x / scale) + zero_point) to the integers of `to`, or x / scale rounded to a
     format of floats, with saturation.
 
@@ -114,26 +109,23 @@ def quantize(
     kernel's own rounding may carry the quotient over a tie. Otherwise as `cast`. Source: Jacob et
     al. (2018), arXiv:1712.05877.
     """
-    return _BY_NAME["quantize"].ask(locals())
 
 
-def dequantize(
-    x: Any, scale: Any, zero_point: Any = None, *, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def dequantize() -> None:
     """y = (x - zero_point) scale; x float8, float6, float4, int8, int4 or any format of floats.
 
     scale and zero_point are arranged as in `quantize`. The bound is proven for (x - zero_point)
     scale and for x scale - zero_point scale. Otherwise as `quantize`. Source: Jacob et al. (2018),
     arXiv:1712.05877.
     """
-    return _BY_NAME["dequantize"].ask(locals())
 
 
-def block_quantize(
-    x: Any, tensor_scale: Any = None, *, to: str = "float8_e4m3fn", block: int | None = None,
-    scales: str = "float32", rule: str = "nearest", eps: float = 0.0,
-    certify: Certify = "enclosure",
-) -> Quantized:  # fmt: skip
+_quantized = enclosures_of(OPS, Quantized)
+
+
+@_quantized
+def block_quantize() -> None:
     """scale = round(max(max |x|, eps) / M) to the format `scales`, y = x / scale rounded to `to`,
     for each block of the last axis; M is the largest number of `to`.
 
@@ -149,4 +141,3 @@ def block_quantize(
     bound is that of `quantize`, also for the scale. Otherwise as `cast`. Source: Rouhani et al.
     (2023), OCP Microscaling Formats (MX) Specification 1.0.
     """
-    return Quantized(**_BY_NAME["block_quantize"].ask(locals()))

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.op import Arrays, Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
 from refkernels.ops.domains import POSITIVE
+from refkernels.ops.public import enclosure_of
 from refkernels.softmax_ref import faults, formulas, mixtures, selective
 from refkernels.softmax_ref.cases import cases_of, selective_cases
 
@@ -129,9 +128,11 @@ SELECTIVE = formula_op(
     cases=selective_cases,
 )
 OPS = (SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, SELECTIVE)
+_enclosure = enclosure_of(OPS)
 
 
-def softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def softmax() -> None:
     """y_i = e^(x_i - m) / sum_j e^(x_j - m), m = max x, along the axis; y has x's shape.
 
     x           float16, bfloat16, float32 or float64, of one axis or more (NumPy, DLPack,
@@ -145,20 +146,18 @@ def softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclos
     Raises TypeError for other dtypes, ValueError for an axis that x lacks.
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
-    return SOFTMAX.ask(locals())
 
 
-def softmax_backward(
-    dy: Any, x: Any, *, axis: int = -1, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def softmax_backward() -> None:
     """dx_i = y_i (dy_i - sum_j y_j dy_j), y = softmax(x): exactly 0 where dy is constant.
 
     dy has x's shape; otherwise as `softmax`. The bound allows a y kept in x's format.
     """
-    return SOFTMAX.ask(locals())
 
 
-def log_softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def log_softmax() -> None:
     """y_i = x_i - m - log sum_j e^(x_j - m), m = max x, along the axis; y has x's shape.
 
     Otherwise as `softmax`. y is sharp however near the probability is to 1. The bound is
@@ -166,21 +165,19 @@ def log_softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> En
     log1p(S - 1) for log S.
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
-    return LOG_SOFTMAX.ask(locals())
 
 
-def log_softmax_backward(
-    dy: Any, x: Any, *, axis: int = -1, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def log_softmax_backward() -> None:
     """dx_i = dy_i - softmax(x)_i sum_j dy_j; exactly 0 for one class.
 
     dy has x's shape; otherwise as `softmax`. The bound allows a y = log_softmax(x) kept in
     x's format, from which e^y is taken.
     """
-    return LOG_SOFTMAX.ask(locals())
 
 
-def logsumexp(x: Any, *, axis: Any = -1, certify: Certify = "enclosure") -> Enclosure:
+@_enclosure
+def logsumexp() -> None:
     """y = m + log sum_j e^(x_j - m), m = max x, along the axes; y lacks them.
 
     axis        an integer, several of them, or None for all
@@ -189,20 +186,16 @@ def logsumexp(x: Any, *, axis: Any = -1, certify: Certify = "enclosure") -> Encl
     is +inf. The bound is that of m + log S, S by any online pass, and of m + log1p(S - 1).
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
-    return LOGSUMEXP.ask(locals())
 
 
-def logsumexp_backward(
-    dy: Any, x: Any, *, axis: Any = -1, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def logsumexp_backward() -> None:
     """dx_i = dy softmax(x)_i. dy has y's shape; otherwise as `logsumexp`. The bound allows
     e^(x - y) with y kept in x's format."""
-    return LOGSUMEXP.ask(locals())
 
 
-def selective_log_softmax(
-    x: Any, target: Any, *, temperature: float = 1.0, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def selective_log_softmax() -> None:
     """y = log_softmax(x / temperature)_target along the last axis: the log-probabilities of chosen
     tokens.
 
@@ -212,14 +205,11 @@ def selective_log_softmax(
     ValueError for a class that x lacks and for a temperature that is not above 0. Otherwise as
     `softmax`. Source: Schulman et al. (2017), arXiv:1707.06347, section 3.
     """
-    return SELECTIVE.ask(locals())
 
 
-def selective_log_softmax_backward(
-    dy: Any, x: Any, target: Any, *, temperature: float = 1.0, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def selective_log_softmax_backward() -> None:
     """dx_j = dy ([j = target] - softmax(x / temperature)_j) / temperature.
 
     dy has y's shape; otherwise as `selective_log_softmax`.
     """
-    return SELECTIVE.ask(locals())
