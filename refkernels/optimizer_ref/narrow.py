@@ -21,7 +21,6 @@ from refkernels.arithmetic.grids import grid
 from refkernels.op import Case, Direction, Op
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
-from refkernels.quantization_ref.formulas import cast
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
@@ -34,7 +33,11 @@ def narrow_step(
     xp: Any, param: Any, update: Any, comp: Any = None, draws: Any = None, *, to: str
 ) -> Any:
     total = update if comp is None else xp.may_store(update + comp)
-    new = cast(xp, param + total, to, "even", draws)
+    moved = param + total
+    new = xp.round(moved, to)
+    if draws is not None:
+        below, above = xp.round(moved, to, "down"), xp.round(moved, to, "up")
+        new = xp.where(draws * (above - below) < moved - below, above, below)
     return new, None if comp is None else total - (new - param)
 
 
