@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from refkernels.schedule_ref import Schedule, conventions, cosine_decay, rate
+from refkernels.schedule_ref import Schedule, conventions, rate
 
 STEPS = np.arange(121)
 BASE = Schedule(1e-3, "linear", decay_steps=90, warmup_steps=10)
@@ -58,12 +58,6 @@ def test_rates_are_those_of_the_definition(asked: dict[str, Any]) -> None:
             exact = by_hand(int(t), schedule)
             assert abs(exact - hi - lo) <= radius + abs(exact) * mpmath.mpf(2) ** -350
     assert np.all(enclosure.radius <= np.abs(enclosure.hi) * 2.0**-90)
-
-
-def test_without_a_warm_up_it_is_the_cosine_decay() -> None:
-    schedule = Schedule(1e-3, "cosine", decay_steps=100, min_lr=1e-6)
-    cosine = cosine_decay(STEPS, min_lr=1e-6, max_lr=1e-3, decay_steps=100)
-    np.testing.assert_array_equal(np.asarray(rate(STEPS, schedule)), np.asarray(cosine))
 
 
 def test_every_convention_is_distinguished() -> None:
