@@ -10,32 +10,17 @@ Source: Shazeer and Stern (2018), arXiv:1804.04235, with the places of eps1 as i
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-import numpy as np
-
-from refkernels.arithmetic.scalars import as_count
-from refkernels.op import Case, Direction, Op
-from refkernels.ops import Prepared, formula_op
-from refkernels.ops.cases import Arrays, case
+from refkernels.op import Op
 from refkernels.ops.domains import POSITIVE
 from refkernels.optimizer_ref.formulas import Way, blend, decayed, pick
+from refkernels.optimizer_ref.matrices import matrix_op
 
 PARAMS = {
     "lr": 0.01, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 1e-3, "d": 1.0, "weight_decay": 0.0,
     "step": 1,
 }  # fmt: skip
-
-
-def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    shape = inputs["param"].shape
-    wanted = {"param": shape, "grad": shape, "row": shape[:1], "col": shape[1:]}
-    found = {name: inputs[name].shape for name in wanted}
-    if len(shape) != 2 or found != wanted:
-        raise ValueError(f"The arrays have shapes {found}: they must be (m, n), (m, n), m and n.")
-    as_count(params["step"], "step")
-    return Prepared(inputs, {**params, "weight_decay": params["weight_decay"] or None})
 
 
 def _rms(xp: Any, a: Any) -> Any:
@@ -68,55 +53,13 @@ def adafactor(
     return decayed(w, shrink) - taken, xp.reshape(row, (1, m)), xp.reshape(col, (1, n))
 
 
-def _arrays(kind: str, shape: tuple[int, int], rng: np.random.Generator, dtype: str) -> Arrays:
-    """param, grad and their squares' means; a quarter of the parameters is 0."""
-    size = {"small": 1e-4}.get(kind, 1.0)
-    param, grad = size * rng.standard_normal(shape), rng.standard_normal(shape)
-    param.flat[::4] = 0.0
-    grad *= {"large": 30.0, "zero gradient": 0.0}.get(kind, 1.0)
-    squares = np.square(rng.standard_normal(shape)) * (kind != "first")
-    if kind == "specials":
-        grad[1, 2], param[3, 0] = np.nan, np.inf
-    return {"param": param, "grad": grad, "row": squares.mean(1), "col": squares.mean(0)}
-
-
-def _cases() -> list[Case]:
-    """All cases. Appended, never changed."""
-    later: Any = {"step": 7, "weight_decay": 0.1}
-
-    def make(regime: str, kind: str = "", shape: tuple[int, int] = (13, 17), **params: Any) -> Case:
-        parameters = {"m": shape[0], "n": shape[1]}
-        build = partial(_arrays, kind, shape)
-        return case("adafactor", regime, parameters, build, params, directions=("forward",))
-
-    return [
-        make("first_step", "first"),
-        make("later_step", **later),
-        make("late_step", shape=(5, 40), **{**later, "step": 40_000}),
-        make("clipped", "large", d=1.25, **later),
-        make("small_parameters", "small", **later),
-        make("eps_visible", eps1=2.0, **later),
-        make("zero_gradient", "zero gradient", **later),
-        make("specials", "specials", **later),
-        make("invariance", **later),
-    ]
-
-
-OP: Op = formula_op(
+OP: Op = matrix_op(
     "adafactor",
     "param[m n], grad[m n], row[m], col[n] -> param[m n], row[m], col[n]",
-    "m n",
-    gradients=(),
-    params=PARAMS,
-    domains=dict.fromkeys(("eps1", "eps2", "d"), POSITIVE),
-    prepare=_prepare,
-    forms={
-        "torch": partial(adafactor, way=0),
-        "textbook": partial(adafactor, way=1),
-        "mixture": partial(adafactor, way=None),
-    },
-    truth=partial(adafactor, way=1),
-    widest="mixture",
-    scalars="binary64",
-    cases=_cases,
+    adafactor,
+    "torch textbook mixture",
+    PARAMS,
+    dict.fromkeys(("eps1", "eps2", "d"), POSITIVE),
+    {"step": 7, "weight_decay": 0.1},
+    ({"d": 0.5}, {"eps1": 2.0}, {"step": 40_000}, {"step": 1}),
 )

@@ -15,6 +15,7 @@ its authors' code.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -105,85 +106,86 @@ def soap(
 
 
 def _arrays(
-    states: str, kind: str, shape: tuple[int, int], rng: np.random.Generator, dtype: str
+    takes: str, kind: str, shape: tuple[int, int], rng: np.random.Generator, dtype: str
 ) -> Arrays:
     """param, of which a quarter is 0, grad and the states; left and right are orthogonal."""
-    arrays: Arrays = {name: rng.standard_normal(shape) for name in f"param grad {states}".split()}
+    lengths = dict(zip("mnpq", (*shape, *shape), strict=True))
+    arrays: Arrays = {}
+    for name, letters in re.findall(r"(\w+)\[([a-z ]+)\]", takes):
+        drawn = rng.standard_normal([lengths[letter] for letter in letters.split()])
+        squared = name in ("v", "row", "col")
+        turned = name in ("left", "right")
+        arrays[name] = np.linalg.qr(drawn)[0] if turned else drawn**2 if squared else drawn
     arrays["param"].flat[::4] = 0.0
-    for name, n in zip(("left", "right"), shape, strict=True):
-        if name in arrays:
-            arrays[name] = np.linalg.qr(rng.standard_normal((n, n)))[0]
-    if "v" in arrays:
-        arrays["v"] = np.square(arrays["v"])
     if kind in ("zeros", "small"):
-        for name in ("grad", *states.split()[:1]):
-            arrays[name] *= 0.0 if kind == "zeros" else 1e-9
+        arrays["grad"] *= 0.0 if kind == "zeros" else 1e-9
     if kind == "specials":
         arrays["grad"][1, 2], arrays["param"][2, 0] = np.nan, np.inf
     return arrays
 
 
-def _cases(op: str, states: str, later: dict[str, Any], *more: dict[str, Any]) -> list[Case]:
+def _cases(
+    op: str, takes: str, later: dict[str, Any], variants: tuple[dict[str, Any], ...]
+) -> list[Case]:
     """All cases. Appended, never changed."""
 
-    def make(
-        regime: str, kind: str = "", shape: Any = (5, 7), changed: Any = None, **params: Any
-    ) -> Case:
-        parameters = {"m": shape[0], "n": shape[1], **(changed or {})}
-        build = partial(_arrays, states, kind, shape)
-        given = {**params, **(changed or {})}
+    def make(regime: str, kind: str = "", shape: Any = (5, 7), **changed: Any) -> Case:
+        parameters = {"m": shape[0], "n": shape[1], **changed}
+        build = partial(_arrays, takes, kind, shape)
+        given = {} if regime == "wide" else {**later, **changed}
         return case(op, regime, parameters, build, given, directions=("forward",))
 
     return [
         make("wide"),
-        make("tall", shape=(9, 4), **later),
-        make("row", shape=(1, 6), **later),
-        make("small_gradient", "small", **later),
-        make("zero_gradient", "zeros", **later),
-        make("specials", "specials", **later),
-        *(make("variants", changed=params, **later) for params in more),
-        make("invariance", shape=(7, 5), **later),
+        make("tall", shape=(9, 4)),
+        make("row", shape=(1, 6)),
+        make("small_gradient", "small"),
+        make("zero_gradient", "zeros"),
+        make("specials", "specials"),
+        *(make("variants", **changed) for changed in variants),
+        make("invariance", shape=(7, 5)),
     ]
 
 
-def _op(
-    name: str, states: str, given: str, formula: Any, ways: str, params: dict[str, Any],
-    shown: tuple[dict[str, Any], ...], **described: Any,
+def matrix_op(
+    name: str, signature: str, formula: Any, ways: str, params: dict[str, Any],
+    domains: dict[str, Any], later: dict[str, Any], variants: tuple[dict[str, Any], ...],
+    **described: Any,
 ) -> Op:  # fmt: skip
-    arrays = ", ".join(f"{word}[m n]" for word in f"param grad {states}".split())
-    arrays = arrays.replace("v[m n]", "v[p q]")
-    new = arrays.replace("grad[m n], ", "")
+    """A step of an optimizer for a matrix. `later`: params of its cases besides the defaults,
+    changed one by one in `variants`."""
     *single, mixture = ways.split()
     forms = {form: partial(formula, way=way) for way, form in enumerate(single)}
-    states += " left right" * bool(given)
     return formula_op(
         name,
-        f"{arrays}{given} -> {new}",
+        signature,
         "m n",
         gradients=(),
         params=params,
+        domains=domains,
         prepare=_prepare,
         forms={**forms, mixture: partial(formula, way=None)},
         truth=partial(formula, way=1),
         widest=mixture,
         scalars="binary64",
-        cases=partial(_cases, name, states, *shown),
-        domains={
-            "eps": POSITIVE if name == "muon" else NOT_NEGATIVE,
-            **dict.fromkeys({"beta1", "beta2"} & params.keys(), BELOW_ONE),
-        },
+        cases=partial(_cases, name, signature.split(" -> ")[0], later, variants),
         **described,
     )
 
 
 OPS = (
-    _op(
-        "muon", "buf", "", muon, "torch textbook mixture",
+    matrix_op(
+        "muon",
+        "param[m n], grad[m n], buf[m n] -> param[m n], buf[m n]",
+        muon,
+        "torch textbook mixture",
         {
             "lr": 1e-3, "momentum": 0.95, "weight_decay": 0.1, "nesterov": True, "ns_a": 3.4445,
             "ns_b": -4.775, "ns_c": 2.0315, "eps": 1e-7, "ns_steps": 5, "scale": "original",
         },
-        ({"lr": 0.02}, {"nesterov": False}, {"scale": "match_rms_adamw"}, {"ns_steps": 3}),
+        {"eps": POSITIVE},
+        {"lr": 0.02},
+        ({"nesterov": False}, {"scale": "match_rms_adamw"}, {"ns_steps": 3}),
         faults=(
             Fault(
                 "narrow_newton_schulz",
@@ -193,11 +195,17 @@ OPS = (
             ),
         ),
     ),
-    _op(
-        "soap", "m v", ", left[m p], right[n q]", soap, "left_first right_first mixture",
+    matrix_op(
+        "soap",
+        "param[m n], grad[m n], m[m n], v[p q], left[m p], right[n q] "
+        "-> param[m n], m[m n], v[p q]",
+        soap,
+        "left_first right_first mixture",
         {
             "lr": 3e-3, "beta1": 0.95, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.01, "step": 1,
         },
-        ({"step": 7, "weight_decay": 0.1}, {"weight_decay": 0.0}, {"step": 1000}),
+        {"eps": NOT_NEGATIVE, "beta1": BELOW_ONE, "beta2": BELOW_ONE},
+        {"step": 7, "weight_decay": 0.1},
+        ({"weight_decay": 0.0}, {"step": 1000}),
     ),
 )  # fmt: skip
