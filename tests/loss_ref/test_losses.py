@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from refkernels import embedding_ref, loss_ref
+from refkernels import loss_ref
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts.ball import U
 
@@ -33,19 +33,9 @@ def test_a_loss_that_nearly_vanishes_keeps_its_digits_and_its_bound_is_absolute(
     assert float(loss.hi) < 1e-16 < 2.0**-24 < float(bound) < 2.0**-18
 
 
-def test_denominators_count_what_counts() -> None:
+def test_a_mean_of_nothing_is_nan_and_a_label_that_is_no_class_gives_no_loss() -> None:
     x = np.log(np.array([[[1, 2], [1, 2]], [[1, 2], [1, 2]]], np.float64))
-    target, weight = np.array([[0, 1], [-100, 1]]), np.array([3.0, 0.5])
-    third, two = np.log(3.0), np.log(1.5)
-    for got, right in (
-        (loss_ref.cross_entropy(x, target), (third + 2 * two) / 3),
-        (loss_ref.cross_entropy(x, target, reduction="sum"), third + 2 * two),
-        (loss_ref.cross_entropy(x, target, weight), (3 * third + two) / 4),
-        (loss_ref.kl_div(x, np.exp(x), reduction="batchmean"), 0.0),
-    ):
-        assert abs(float(got.hi) - right) < 1e-14
-    none = loss_ref.cross_entropy(x, np.full((2, 2), -100))
-    assert np.isnan(none.hi)
+    assert np.isnan(loss_ref.cross_entropy(x, np.full((2, 2), -100)).hi)
     assert np.all(loss_ref.cross_entropy(x, np.full((2, 2), 2), reduction="none").hi != 0)
 
 
@@ -71,17 +61,6 @@ def test_a_mean_of_a_million_rows_is_sharp() -> None:
     d = x[np.arange(len(x)), 1 - target] - x[np.arange(len(x)), target].astype(np.float64)
     assert abs(float(loss.hi) - np.mean(np.logaddexp(0.0, d))) < 1e-12
     assert float(loss.radius) < 1e6 * U
-
-
-def test_an_embedding_s_gradient_adds_what_is_repeated() -> None:
-    dy = np.array([[1, 2], [2.0**-60, 4], [8, 16]])
-    indices = np.array([1, 1, 0])
-    weight = np.zeros((3, 2))
-    exact = embedding_ref.embedding_backward(dy, weight, indices)
-    assert holds(exact, (1, 0), mpmath.mpf(1) + mpmath.mpf(2) ** -60)
-    np.testing.assert_array_equal(exact.hi, [[8, 16], [1, 6], [0, 0]])
-    padded = embedding_ref.embedding_backward(dy, weight, indices, padding_idx=-2)
-    np.testing.assert_array_equal(padded.hi, [[8, 16], [0, 0], [0, 0]])
 
 
 def test_weights_that_only_count_are_summed_without_rounding() -> None:
