@@ -73,7 +73,7 @@ class SolvedStatistics(NamedTuple):
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For each output that is not ordinary, what its rows' statistics show."""
-    wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary and np.any(got)}
+    wrong = {n: got for n, got in outputs.items() if np.any(got)}
     if problem.size > READABLE:
         return
     for name, got in wrong.items():
