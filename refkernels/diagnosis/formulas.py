@@ -12,7 +12,7 @@ bits: partial sums too, as in NumPy, or not, as in composed ops.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -136,22 +136,35 @@ def _settings(problem: Problem) -> tuple[dict[str, Any], ...]:
 
 
 def faults(problem: Problem) -> Iterator[tuple[Fault, Any]]:
-    """The op's faults that this question may show, each with its formula."""
+    """The op's faults that this question may show, each with its formula; two together where they
+    differ from each one before."""
+    before: list[dict[str, Array]] = []
     for fault in problem.faults:
         formula = getattr(fault, problem.direction)
         shown = formula is not None and problem.format.name not in fault.right_in
-        if shown and not is_right(problem, formula):
+        if not shown or is_right(problem, formula):
+            continue
+        changed = fault.changed(_plainly(problem, formula))
+        if "with" in (fault.details or {}):
+            changed = {n: a for n, a in changed.items() if not any(map(_has(n, a), before))}
+            fault = replace(fault, outputs=tuple(changed))
+        before.append(changed)
+        if changed:
             yield fault, formula
+
+
+def _has(name: str, bits: Array) -> Callable[[Arrays], bool]:
+    return lambda answer: name in answer and bool(evidence.same(bits, answer[name]).all())
 
 
 def is_right(problem: Problem, formula: Any) -> bool:
     """Whether a formula has all bits of the plain algorithm on this question."""
+    answer = _plainly(problem, formula)
+    return all(_has(name, bits)(problem.plain) for name, bits in answer.items())
 
-    def find() -> bool:
-        answer = problem.computed(formula)
-        return all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items())
 
-    return problem.once((is_right, formula), find)
+def _plainly(problem: Problem, formula: Any) -> dict[str, Array]:
+    return problem.once((_plainly, formula), lambda: problem.computed(formula))
 
 
 def _computed(

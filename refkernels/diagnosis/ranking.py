@@ -105,8 +105,11 @@ def _across_outputs(
     """The candidates of all outputs of one kernel. Where one output cannot tell causes apart, the
     cause that another output proves counts. Another definition of the op is at most consistent
     where a second wrong output refutes it and has no sure cause of its own."""
-    fitting = {
-        (candidate.cause, candidate.output) for candidate in weighed if not candidate.ruled_out
+    fitting = {  # also with another cause
+        (cause, candidate.output)
+        for candidate in weighed
+        for cause in (candidate.cause, *candidate.details)
+        if not candidate.ruled_out
     }
     definitions = {fault.cause for fault in problem.faults}
     listed = {

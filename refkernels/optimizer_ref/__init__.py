@@ -42,18 +42,18 @@ _BLOCK = 1 << 16  # steps of a power that is multiplied out
 @np.errstate(over="ignore", under="ignore")
 def _in_float32(params: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """The numbers of kernels that hold hyper-parameters in float32: these params; `shrink`, lr wd;
-    and for Adam c1, `root` of c2 and `rate`, lr / c1, from the exact `betas` (OneFlow 0.9) or from
-    their `powers`, multiplied step by step in float32 (Paddle, MindSpore), or by one step too many
-    (`late`)."""
+    and for Adam c1, `root` of c2 and `rate`, lr / c1, from the exact `betas` (OneFlow 0.9), those
+    in float32 (`rounded`: PyTorch's fused), or from their `powers`, multiplied step by step in
+    float32 (Paddle, MindSpore), or by one step too many (`late`)."""
     held = {name: _float32(value) for name, value in params.items() if isinstance(value, float)}
     if "weight_decay" in held:
         held["shrink"] = _float32(held["lr"] * held["weight_decay"])
-    by_source = {"betas": held, "powers": held, "late": held}
+    by_source = dict.fromkeys(("betas", "rounded", "powers", "late"), held)
     if {"beta2", "eps", "step"} <= params.keys():
         betas, step = (params["beta1"], params["beta2"]), int(params["step"])
-        by_source["betas"] = held | _corrections(
-            held["lr"], *(1.0 - float(np.float64(beta) ** step) for beta in betas)
-        )
+        for source, used in (("betas", betas), ("rounded", map(_float32, betas))):
+            left = (1.0 - float(np.float64(beta) ** step) for beta in used)
+            by_source[source] = held | _corrections(held["lr"], *left)
         for source, n in (("powers", step), ("late", step + 1)):
             left = (1.0 - _power_in_float32(beta, n) for beta in betas)
             by_source[source] = held | _corrections(held["lr"], *left)

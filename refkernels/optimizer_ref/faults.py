@@ -6,7 +6,7 @@ state has another meaning (lr inside the momentum) gets its own kind of state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -187,6 +187,11 @@ def _joined(xp: Any, untouched: Any, inside: Any, outside: Any) -> tuple[Any, ..
     return tuple(b if b is None else xp.where(untouched, a, b) for a, b in pairs)
 
 
+def _powers(formula: Formula) -> Iterator[Fault]:
+    for kind in ("powers", "rounded"):
+        yield _too(_NAMES, _of_param("float32_powers", formula), kind)
+
+
 def _late(formula: Formula) -> Formula:
     """One step later, with hyper-parameters in float32, as Paddle's sparse Adam on a CPU."""
     return _in_float32(formula, _NAMES, "late")
@@ -206,7 +211,7 @@ _SPARSE = (
 )
 ADAM = (
     *_of_adam(formulas.adam),
-    _of_param("float32_powers", _in_float32(formulas.adam, _NAMES, "powers")),
+    *_powers(formulas.adam),
     _too(
         _NAMES,
         _with(Fault("decay_ignored", _without(_RESCALED, weight_decay=None)), "eps_hat"),
@@ -218,7 +223,7 @@ ADAM = (
 )
 ADAMW = (
     *_of_adam(formulas.adamw),
-    _of_param("float32_powers", _in_float32(formulas.adamw, _NAMES, "powers")),
+    *_powers(formulas.adamw),
     _too(_NAMES, _with(_undecayed(_UNCORRECTED), "no_bias_correction")),
     Fault("decay_coupled", partial(formulas.adam)),
     _of_param("decay_after_step", partial(formulas.adam, decay=_after)),
