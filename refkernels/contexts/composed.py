@@ -16,10 +16,9 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import BINARY32, Format
+from refkernels.contexts import functions
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
-
-_ROOTS = ("sqrt", "rsqrt")
 
 
 class Composed(RoundedArithmetic):
@@ -28,7 +27,6 @@ class Composed(RoundedArithmetic):
 
     def __init__(self, format: Format | str, **options: Any) -> None:
         super().__init__(BINARY32, format, **options)
-        self.name = f"Composed({self.storage})"
         self._op = RoundedArithmetic(BINARY32, order=self.order)
 
     def value(self, array: Any) -> RoundedValue:
@@ -46,15 +44,11 @@ class Composed(RoundedArithmetic):
 class NarrowFunctions(RoundedArithmetic):
     """Arithmetic in `format`, the functions in binary32; `options` as in `RoundedArithmetic`."""
 
-    def __init__(self, format: Format | str, **options: Any) -> None:
-        super().__init__(format, **options)
-        self.name = f"NarrowFunctions({self.format})"
-        self._narrow = RoundedArithmetic(BINARY32)
-
     def primitive(self, name: str, a: Value) -> RoundedValue:
-        if name in _ROOTS:
+        if name in ("sqrt", "rsqrt"):
             return super().primitive(name, a)
-        return self.value(data(self._narrow.function(name, self._narrow.value(data(a)))))
+        argument = formats.cast(data(a), BINARY32).astype(np.float64)
+        return self.value(functions.rounded(name, argument, BINARY32))
 
 
 class OtherFunction(RoundedArithmetic):
@@ -65,7 +59,6 @@ class OtherFunction(RoundedArithmetic):
         self, format: Format | str, instead: str, function: Callable[[Any], Any], **options: Any
     ) -> None:
         super().__init__(format, **options)
-        self.name = f"OtherFunction({self.format}, {instead})"
         self._instead, self._function = instead, function
 
     def primitive(self, name: str, a: Value) -> RoundedValue:
@@ -76,10 +69,6 @@ class OtherFunction(RoundedArithmetic):
 
 class Flushed(RoundedArithmetic):
     """Arithmetic in `format` with FTZ and DAZ; `options` as in `RoundedArithmetic`."""
-
-    def __init__(self, format: Format | str, **options: Any) -> None:
-        super().__init__(format, **options)
-        self.name = f"Flushed({self.format})"
 
     def value(self, array: Any) -> RoundedValue:
         return super().value(self._flushed(data(super().value(array))))

@@ -42,15 +42,13 @@ class FastFunctions(Flushed):
 
     def __init__(self, format: Format | str, compiled: Compiled, **options: Any) -> None:
         super().__init__(BINARY32, storage=format, **options)
-        self.name = f"FastFunctions({self.storage})"
         self.compiled = compiled
 
     def function(self, name: str, a: Value) -> RoundedValue:
-        fast, _, flushes = self.compiled
-        if name in fast:
-            forms = special_functions.FAST[name]
-            return self.value(forms[0 if flushes else -1](data(a)))
-        return super().function(name, a)
+        if name not in self.compiled.fast:
+            return super().function(name, a)
+        form = special_functions.FAST[name][0 if self.compiled.flushes else -1]
+        return self.value(form(data(a)))
 
     def divide(self, a: Value, b: Value) -> RoundedValue:
         if not self.compiled.divides:

@@ -177,12 +177,8 @@ FAST: dict[str, tuple[Callable[[Singles], Singles], ...]] = {
     "log10": (lambda x: lg2(x) * _LOG10_2,),
     "sin": (sin,),
     "cos": (cos,),
-    "tan": (lambda x: sin(x) * rcp(cos(x)),),
     "tanh": (tanh,),
     "sqrt": (sqrt,),
     "rsqrt": (rsqrt,),
-    "reciprocal": (rcp,),
-    "sigmoid": (lambda x: rcp(_F(1) + ex2(-x * _LOG2_E)),),
-    "silu": (lambda x: x * rcp(_F(1) + ex2(-x * _LOG2_E)),),
 }
 """What fast forms of a function compute: with flushed subnormal numbers, and without."""

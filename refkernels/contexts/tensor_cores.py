@@ -184,7 +184,6 @@ class TensorCores(RoundedArithmetic):
     ) -> None:
         storage = formats.get(format)
         super().__init__(BINARY32 if storage.p < BINARY32.p else storage, storage, **options)
-        self.name = f"TensorCores({self.storage})"
         self._how = how or Multiplication(CORES[core])
 
     def matmul(self, a: Value, b: Value) -> RoundedValue:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,16 @@ _MANY = 1 << 15  # terms for which a kernel is worth its first call
 _WITH_KERNELS = (np.float32, np.float64)
 _STEPS = 1 << 12  # multiplications of a power
 Order = Literal["sequential", "pairwise", "NumPy's", "reversed", "random"]
-SCANS = tuple(1 << k for k in range(5, 11))  # terms that a block of PyTorch's threads scans
+Network = Literal["Sklansky", "Kogge-Stone", "Brent-Kung"]
+
+
+class ScanOrder(NamedTuple):
+    """A scan in blocks of so many terms by a network of adders; the total before is added to a
+    block's first term, or `later` to all of its sums. PyTorch's on GPUs is Sklansky's."""
+
+    block: int
+    network: Network
+    later: bool = False
 
 
 class RoundedValue(Value):
@@ -80,8 +89,7 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
 
 class RoundedArithmetic(Context):
     """Arithmetic in `format`; `storage` is the format that `store` rounds to, `format` by default.
-    `seed` chooses the random order. Cumulative sums may be `scanned` in blocks by Sklansky's tree,
-    the total before added to a block's first term: PyTorch's on GPUs. With scalars="binary64",
+    `seed` chooses the random order; cumulative sums may be `scanned`. With scalars="binary64",
     params are held and combined in binary64, and rounded to the format where they meet an array.
 
     Special values follow IEEE 754: a formula's first form in RoundedArithmetic("float64") is the
@@ -96,7 +104,7 @@ class RoundedArithmetic(Context):
         fma: bool = False,
         seed: int = 0,
         scalars: Literal["working", "binary64"] = "working",
-        scanned: int = 0,
+        scanned: ScanOrder | None = None,
     ) -> None:
         self.format = formats.get(format)
         self.storage = self.format if storage is None else formats.get(storage)
@@ -106,7 +114,7 @@ class RoundedArithmetic(Context):
         self.scanned = scanned
         apart = scalars == "binary64" and self.format != formats.BINARY64
         self.scalars = RoundedArithmetic("float64") if apart else None
-        self.name = f"RoundedArithmetic({self.format})"
+        self.name = f"{type(self).__name__}({self.format})"
         if self.format.dtype is None:
             raise ValueError(f"{self.format} is not a format to compute in: it has no arithmetic.")
 
@@ -331,20 +339,19 @@ class RoundedArithmetic(Context):
     def cumsum(self, a: Value, axis: int = -1) -> RoundedValue:
         terms = np.moveaxis(data(a), axis, -1)
         total = np.zeros(terms.shape[:-1], terms.dtype)
-        total = self._scanned(terms) if self.scanned else self.running(total, terms)
+        total = self._scanned(terms, self.scanned) if self.scanned else self.running(total, terms)
         return self.value(np.moveaxis(total, -1, axis))
 
-    def _scanned(self, terms: Array) -> Array:
-        """The term k of a block adds the last of the 2^j terms before it for each 2^j in k."""
+    def _scanned(self, terms: Array, scan: ScanOrder) -> Array:
         terms = terms.copy()
-        for start in range(0, terms.shape[-1], self.scanned):
-            block = terms[..., start : start + self.scanned]
-            if start:
-                block[..., 0] = self.plus(terms[..., start - 1], block[..., 0])
-            places = np.arange(block.shape[-1])
-            for step in (1 << j for j in range(len(places).bit_length())):
-                late = places[places & step > 0]
-                block[..., late] = self.plus(block[..., late // step * step - 1], block[..., late])
+        for start in range(0, terms.shape[-1], scan.block):
+            block, total = terms[..., start : start + scan.block], terms[..., start - 1 : start]
+            if start and not scan.later:
+                block[..., :1] = self.plus(total, block[..., :1])
+            for late, early in _adders(scan.network, block.shape[-1]):
+                block[..., late] = self.plus(block[..., early], block[..., late])
+            if start and scan.later:
+                block[...] = self.plus(total, block)
         return terms
 
     def prod(self, a: Value, axis: int = -1) -> Value:
@@ -421,6 +428,17 @@ class RoundedArithmetic(Context):
                 for row, i in zip(rows, index.reshape(-1), strict=True):
                     total[i] = self.plus(total[i], row)
         return self.value(total)
+
+
+def _adders(network: Network, n: int) -> list[tuple[Array, Array]]:
+    """By layer, the places of n partial sums, and of those that are added to them."""
+    places, steps = np.arange(n), [1 << j for j in range(n.bit_length())]
+    if network == "Brent-Kung":
+        starts = [(2 * s - 1, s) for s in steps] + [(3 * s - 1, s) for s in reversed(steps)]
+        return [(places[start :: 2 * s], places[start :: 2 * s] - s) for start, s in starts]
+    if network == "Kogge-Stone":  # Hillis and Steele's
+        return [(places[s:], places[:-s]) for s in steps]
+    return [((late := places[places & s > 0]), late // s * s - 1) for s in steps]
 
 
 def _factors(value: Value) -> tuple[Array, Array] | None:

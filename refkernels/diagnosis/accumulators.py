@@ -22,6 +22,7 @@ from refkernels.arithmetic.arrays import LOW, to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, Format
 from refkernels.contexts.tensor_cores import (
     BINARY8,
+    CORES,
     FLOAT8,
     SPLITS,
     Multiplication,
@@ -65,7 +66,8 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
         if truth.exact or not np.isfinite(got).any() or formats.of(got).p > BINARY32.p:
             continue
         if product is None:
-            if not truth.ordinary and problem.size <= _LARGEST:
+            float8 = any(array.dtype in LOW for array in problem.inputs.values())
+            if (float8 or not truth.ordinary) and problem.size <= _LARGEST:
                 yield from _of_formula(problem, got, truth)
             continue
         sampled = sums.sampled(product, got)
@@ -84,6 +86,8 @@ def _with_all_bits(
     ways = list(multiplications(_digits(product.a, product.b), product.terms))
     if not truth.ordinary:
         ways += [("", how) for how in _accumulators(product, got)]
+    if product.bias is not None and formats.of(got) in _NARROW:
+        ways.append(("hopper", Multiplication(CORES["hopper"], stored=formats.of(got))))
     right: dict[bytes, float] = {}
     exact: dict[str, tuple[Multiplication, str, Array]] = {}
     for architecture, how in ways:
@@ -277,6 +281,8 @@ def _cause(how: Multiplication, *factors: Array) -> tuple[str, dict[str, Any]]:
     """What the way to multiply is to a kernel that promises its inputs' products."""
     if how.core.p < BINARY32.p:
         return _NARROW[how.core.narrow] if how.core.narrow else "float8_accumulation", {}
+    if how.stored is not None and not how.length:
+        return "bias_after_rounding", {}
     if how.stored is not None:
         return "partial_sums_rounded", {"format": how.stored.name}
     cause = _CAUSES.get(how.split, ORDER)

@@ -15,14 +15,14 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, BINARY64, working_format
-from refkernels.contexts.working import SCANS, RoundedArithmetic
+from refkernels.contexts.working import Network, RoundedArithmetic, ScanOrder
 from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, fit, over_plain, sized
@@ -40,7 +40,6 @@ _SETTINGS: tuple[dict[str, Any], ...] = (
     ),
     {"order": "NumPy's", "fma": False},
 )
-_SCANS = tuple({"order": "pairwise", "fma": False, "scanned": block} for block in SCANS)
 _LARGEST = 1 << 18  # elements of the inputs, for arithmetic in 16 bits
 
 
@@ -117,8 +116,10 @@ def chance_agreement(
 
 
 def _name(name: str, settings: dict[str, Any]) -> str:
-    scans = f", scans of {settings['scanned']} terms" if "scanned" in settings else ""
-    return f"{name}, {settings['order']} sums" + (", FMA" if settings["fma"] else "") + scans
+    name += f", {settings['order']} sums" + (", FMA" if settings["fma"] else "")
+    if (scan := settings.get("scanned")) is not None:
+        name += f", {scan.network} scans of {scan.block} terms" + ", then the totals" * scan.later
+    return name
 
 
 def _settings(problem: Problem) -> tuple[dict[str, Any], ...]:
@@ -126,8 +127,14 @@ def _settings(problem: Problem) -> tuple[dict[str, Any], ...]:
 
     def find() -> tuple[dict[str, Any], ...]:
         screen = Screen(problem, problem.plain, elements=1)
-        scans = screen.has_a_program and any(screen.program.of("cumsum"))
-        return (*_SETTINGS, *_SCANS) if scans else _SETTINGS
+        scanned = screen.program.of("cumsum") if screen.has_a_program else ()
+        terms = max((node.shape[node.option] for node in scanned), default=0)
+        whole = max(terms - 1, 31).bit_length()
+        blocks = [1 << k for k in range(5, min(whole, 10) + 1)] if terms else []
+        ways = itertools.product(blocks, get_args(Network), (False, True))
+        scans = (ScanOrder(*way) for way in ways)
+        others = ({"order": "pairwise", "fma": False, "scanned": scan} for scan in scans)
+        return *_SETTINGS, *others
 
     if problem.op.elementwise:
         return _SETTINGS[:2]

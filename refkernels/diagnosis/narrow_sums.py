@@ -28,7 +28,7 @@ from refkernels.diagnosis.problem import READABLE, Arrays, Doubles, Problem
 from refkernels.diagnosis.recovered import Recovered
 from refkernels.metrology import ulp
 
-_ELEMENTS = 1 << 12, READABLE  # that are read, of some rows first
+_ELEMENTS = 1 << 9, READABLE  # that are read, of some rows first
 _STEPS = range(-40, 41)  # spacings between a sum and the right one
 _TIES = 2.0**-8  # the share of saved numbers so near a tie that another exp rounds them otherwise
 

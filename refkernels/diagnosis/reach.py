@@ -42,7 +42,7 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
     places = {name: seen.bits(screen.base[name]) > WRONG for name, seen in screen.observed.items()}
 
     ways: list[tuple[Graph, Edits]] = [(graph, {}) for graph in graphs]
-    ways += [(g, rule(g)) for g in graphs for text, rule in identities.written(g) if text]
+    ways += [(g, rule(g)) for g in graphs for _, rule in identities.written(g)]
 
     def error(name: str, answer: Array) -> float:
         with np.errstate(all="ignore"):

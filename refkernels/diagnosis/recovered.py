@@ -77,12 +77,14 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
     if problem.size > READABLE:
         return
     for name, got in wrong.items():
-        plain = Screen(problem, {name: got})
+        plain = Screen(problem, {name: got}, elements=READABLE)
         if plain.has_a_program:
             shown = _shown(plain, name)
             texts = [i.text for i in identities.identities(plain.program) if i.kind == "variance"]
             if texts and problem.format.p <= BINARY32.p:  # of float64, float64 tells nothing
-                one_pass = Screen(problem, {name: got}, written=identities.one_pass)
+                one_pass = Screen(
+                    problem, {name: got}, elements=READABLE, written=identities.one_pass
+                )
                 shown = max(shown, _shown(one_pass, name, texts[0]), key=lambda s: np.sum(s.bits))
             if np.sum(shown.bits) > np.log2(max(shown.tried, 1)):  # more than the choice earns
                 yield claim(problem, name, got, plain, shown)

@@ -22,10 +22,6 @@ def _without(formula: Formula, **absent: Any) -> Formula:
     return lambda xp, **arguments: formula(xp, **{**arguments, **absent})
 
 
-def _undecayed(formula: Formula) -> Fault:
-    return _of_param("decay_ignored", _without(formula, weight_decay=None))
-
-
 def _decoupled(formula: Formula) -> Formula:
     """Keras's decay: the formula's step from w - wd w lr, with a gradient that has no decay."""
 
@@ -192,14 +188,10 @@ def _powers(formula: Formula) -> Iterator[Fault]:
         yield _too(_NAMES, _of_param("float32_powers", formula), kind)
 
 
-def _late(formula: Formula) -> Formula:
-    """One step later, with hyper-parameters in float32, as Paddle's sparse Adam on a CPU."""
-    return _in_float32(formula, _NAMES, "late")
-
-
+_late = partial(_in_float32, names=_NAMES, kind="late")  # Paddle's sparse Adam on a CPU
 _LATE = {"with": "step_off_by_one", "float32_hyperparameters": _NAMES.replace(" ", ", ")}
 _RESCALED = partial(formulas.adam, update=_hat)
-_UNCORRECTED = partial(formulas.adamw, corrected=_no_correction)
+_UNDECAYED = _without(partial(formulas.adamw, corrected=_no_correction), weight_decay=None)
 _SPARSE = (
     Fault("lazy_rows", _lazy(formulas.adam)),
     Fault("lazy_rows", _lazy(_RESCALED), details={"with": "eps_hat"}),
@@ -224,7 +216,7 @@ ADAM = (
 ADAMW = (
     *_of_adam(formulas.adamw),
     *_powers(formulas.adamw),
-    _too(_NAMES, _with(_undecayed(_UNCORRECTED), "no_bias_correction")),
+    _too(_NAMES, _with(_of_param("decay_ignored", _UNDECAYED), "no_bias_correction")),
     Fault("decay_coupled", partial(formulas.adam)),
     _of_param("decay_after_step", partial(formulas.adam, decay=_after)),
     _of_param("decay_corrected", partial(formulas.adam, decay=_decay_corrected)),

@@ -8,7 +8,7 @@ import pytest
 
 from refkernels import explain
 
-F32 = np.float32
+F16, F32 = np.float16, np.float32
 E4M3 = ml_dtypes.float8_e4m3fn
 
 
@@ -85,18 +85,22 @@ def promoted(a: Any, b: Any) -> Any:
         (ml_dtypes.bfloat16, thirds, "partial_sums_rounded", "bfloat16, and added in it"),
         (E4M3, lambda a, b: added(a, b, 32, 13, 14), "float8_accumulation", "14-bit"),
         (E4M3, promoted, "float8_accumulation", "every 128 terms"),
+        (E4M3, lambda a, b: bf16(added(a, b, 32, 13, 14)), "float8_accumulation", "14-bit"),
+        (F16, lambda a, b: added(a, b, 16, 25), "bias_after_rounding", "sums in float16"),
     ],
 )
-def test_the_arithmetic_of_a_product_is_proven(
-    dtype: Any, multiply: Any, cause: str, model: str
-) -> None:
+def test_a_product_is_proven(dtype: Any, multiply: Any, cause: str, model: str) -> None:
     rng = np.random.default_rng(1)
     a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((24, 256), (256, 20)))
     op, inputs, y = "matmul", {"a": a, "b": b}, multiply(a, b)
     if dtype is E4M3:
         op, inputs = "scaled_matmul", {**inputs, "scale_a": F32(0.5), "scale_b": F32(0.25)}
         y = y * F32(0.125)
-    found = explain(op, inputs, {"c": y})
+    if dtype is F16:  # one product, rounded before the bias is added
+        op, inputs = "linear", {"x": a, "weight": b.T, "bias": b[0]}
+        y = (y.astype(F16).astype(F32) + b[0]).astype(F16)
+    y = y.astype(ml_dtypes.bfloat16) if dtype is E4M3 and (y == bf16(y)).all() else y
+    found = explain(op, inputs, y)
     assert (found.cause, found.confidence) == (cause, "proven")
     assert model in str(found.candidates[0].model)
 
@@ -107,6 +111,5 @@ def test_a_convolution_by_tf32_is_named_by_its_errors() -> None:
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
     columns = windows.transpose(0, 2, 3, 4, 5, 1).reshape(98, 72)
     y = added(tf32(columns), tf32(w.transpose(0, 2, 3, 1).reshape(6, 72).T), 8, 25)
-    y = y.reshape(2, 7, 7, 6).transpose(0, 3, 1, 2)
-    found = explain("conv2d", {"x": x, "weight": w}, {"y": y})
+    found = explain("conv2d", {"x": x, "weight": w}, y.reshape(2, 7, 7, 6).transpose(0, 3, 1, 2))
     assert (found.cause, found.confidence) == ("truncated_inputs", "proven")

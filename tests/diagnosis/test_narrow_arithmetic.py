@@ -1,6 +1,7 @@
 """Kernels of 16-bit arrays that round every intermediate result are named, and no other ones."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -37,15 +38,37 @@ def in_halves(x: Array) -> Array:
     return np.concatenate([left, left[..., -1:] + right], -1)
 
 
-@pytest.mark.parametrize("block", [1, 64])
+def by_steps(x: Array) -> Array:
+    """Cumulative sums by Hillis and Steele: to each sum, the one 2^j before it."""
+    for step in (1 << j for j in range(x.shape[-1].bit_length())):
+        x = np.concatenate([x[..., :step], x[..., step:] + x[..., :-step]], -1)
+    return x
+
+
+def by_pairs(x: Array) -> Array:
+    """Cumulative sums by those of pairs, as JAX's associative_scan."""
+    y = x.copy()
+    if x.shape[-1] > 1:
+        y[..., 1::2] = by_pairs(x[..., :-1:2] + x[..., 1::2])
+        y[..., 2::2] = y[..., 1:-1:2] + x[..., 2::2]
+    return y
+
+
+@pytest.mark.parametrize(
+    ("block", "scan", "first"),
+    [(1, in_halves, True), (64, in_halves, True), (32, by_steps, False), (200, by_pairs, True)],
+)
 @pytest.mark.parametrize("dtype", FORMATS)
-def test_running_sums_that_are_stored_one_by_one_are_proven(dtype: str, block: int) -> None:
-    """In sequence; or block by block, as PyTorch does on GPUs."""
+def test_running_sums_that_are_stored_one_by_one_are_proven(
+    dtype: str, block: int, scan: Callable[[Array], Array], first: bool
+) -> None:
+    """In sequence, and in blocks by trees: PyTorch's on GPUs, CUB's and JAX's."""
     x, y = drawn((20, 200), dtype), np.zeros((20, 0), FORMATS[dtype])
     for start in range(0, 200, block):
         part = x[:, start : start + block].copy()
-        part[:, :1] += y[:, -1:] if start else 0
-        y = np.concatenate([y, in_halves(part)], -1)
+        total = y[:, -1:] if start else part.dtype.type(0)
+        part[:, :1] += total if first else 0
+        y = np.concatenate([y, scan(part) + (0 if first else total)], -1, dtype=x.dtype)
     found = explained("cumsum", {"x": x}, y, axis=-1)
     assert (found.cause, found.confidence) == ("narrow_intermediates", "proven")
     assert found.candidates[0].details["format"] == dtype

@@ -31,11 +31,7 @@ _SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this
     ("rms_norm",): {"questions": "rms.narrow_factor"},
     ("rotary",): {"questions": "rotation.narrow_tables"},
     tuple(slopes.GRADIENTS): {"algorithms": "slopes.find"},
-    ("softmax",): {"questions": "softmax_axes.of_gradients"},
-    ("log_softmax",): {
-        "questions": "softmax_axes.of_gradients",
-        "algorithms": "log_sums.off_by_rows",
-    },
+    ("softmax", "log_softmax"): {"questions": "softmax_axes.of_gradients"},
 }
 
 
