@@ -48,9 +48,12 @@ test: export OPENBLAS_THREAD_TIMEOUT = 4
 test: environments
 	$(PYTEST) --dist worksteal --durations=30 $(NOTEBOOKS) tests
 
+hunt: export REFKERNELS_HUNT = $(HUNT)
+hunt: export REFKERNELS_FUZZ_SEED = new
 hunt: $(READY)
-	REFKERNELS_HUNT=$(HUNT) REFKERNELS_FUZZ_SEED=new $(PYTEST) -q \
-		--dist worksteal -m "not framework" tests
+	@$(if $(findstring peers,$(EXTRAS)),,$(PIP) --editable '.[peers]')
+	$(PYTEST) -q --dist worksteal -m "not framework" tests
+	$(PYTEST) -q --dist worksteal -m framework tests/programs  # all of PyTorch's samples
 
 check: $(READY)
 	$(MAKE) --jobs 2 --output-sync=target lint quick

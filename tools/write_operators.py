@@ -8,7 +8,6 @@ Everything comes from the table that reads them, `refkernels.programs.operators`
 from pathlib import Path
 
 from refkernels.programs import elementwise, layers, moving
-from refkernels.programs.operators import REFUSED
 from refkernels.records.files import write_whole
 
 PAGE = Path(__file__).parent.parent / "docs" / "operators.md"
@@ -36,8 +35,6 @@ def page() -> str:
     page = PAGE.read_text(encoding="utf-8")
     head = page.partition("<!-- operators")[0]
     parts = [f"## {title}\n\n{names(rules)}\n" for title, rules in SECTIONS.items()]
-    refused = "\n".join(f"| `{name[5:]}` | {why} |" for name, why in REFUSED.items())
-    parts.append(f"## Refused\n\n| operator | it |\n|---|---|\n{refused}\n")
     return head + "<!-- operators: tools/write_operators.py makes the rest -->\n" + "\n".join(parts)
 
 

@@ -33,8 +33,7 @@ class Rounding:
 
     @functools.cached_property
     def unit(self) -> float:
-        u = self.format.u
-        p = self.format.p
+        u, p = self.format.u, self.format.p
         wider = 0.0 if p >= 53 else 2.0**-53 if p >= 24 else _WIDER
         return u + wider * (1.0 + u) * (1.0 + 2.0**-50)
 
@@ -47,9 +46,10 @@ class Rounding:
         return self.format.min_subnormal / 2 + (ETA if wide else 2.0**-149)
 
     def beyond(self, size: Doubles) -> npt.NDArray[np.bool_]:
-        """Where a number of that magnitude may overflow; true for NaN."""
+        """Where a number of that magnitude may overflow, half an ulp above the largest; of NaN."""
+        above = 2.0 ** -(self.format.p + 2) if self.format.p < 40 else 0.0  # half of that
         with np.errstate(over="ignore"):
-            return np.asarray(~(size * (1.0 + 2.0**-40) <= self.format.max))
+            return np.asarray(~(size * (1.0 + 2.0**-40) <= self.format.max * (1.0 + above)))
 
     def lost(self, size: Doubles, underflow: bool = True) -> Doubles:
         """At most |fl(x) - x| for |x| <= size, before the caller rounds it outward."""

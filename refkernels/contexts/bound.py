@@ -134,13 +134,15 @@ class Bound(Unrounded):
         *,
         underflow: bool = True,
         scaled: Bools | bool = False,
+        most: Doubles | float = np.inf,
     ) -> BoundValue:
-        """A result with error `error` before its rounding. Where `scaled`, it is a number of the
-        format times a power of two, which is rounded only where it underflows."""
+        """A result with error `error` before its rounding, at most `most`. Where `scaled`, it is a
+        number of the format times a power of two, which is rounded only where it underflows."""
         rounding = self._rounding(*operands)
         with np.errstate(all="ignore"):
             size = np.abs(exact.mid) + exact.radius + error
             lost = rounding.lost(size, underflow)
+            lost = np.where(lost < np.inf, np.minimum(lost, most), lost)
             if np.any(scaled):
                 lost = np.where(scaled, np.minimum(lost, rounding.half), lost)
                 lost = np.where(rounding.beyond(size), np.inf, lost)
@@ -162,8 +164,19 @@ class Bound(Unrounded):
     def add(self, a: Value, b: Value) -> BoundValue:
         x, y, apart = self._met(a, b)
         exact = self.ball.add(x.exact, y.exact)
+        most: Doubles | float = np.inf
+        if np.any(np.abs(exact.mid) > self.working.format.max / 4):
+            most = np.minimum(self._absorbed(x, y), self._absorbed(y, x))
         # A binary64 scalar that is not rounded first is not a multiple of the format's η.
-        return self._rounded(exact, x.error + y.error, (x, y), underflow=apart)
+        return self._rounded(exact, x.error + y.error, (x, y), underflow=apart, most=most)
+
+    def _absorbed(self, x: BoundValue, y: BoundValue) -> Doubles:
+        """At most |fl(x̂ + y) - (x̂ + y)| for a number y of the format, which is no nearer than the
+        result; through a wider format first, but for its roundings. So are masked scores added."""
+        with np.errstate(all="ignore"):
+            wider = 4.0 * (self.working.unit - self.working.format.u) * (x.reach + y.reach)
+            held = (y.error + y.exact.radius == 0.0) & self.working.holds(y.exact.mid)
+            return np.where(held, x.reach + wider, np.inf)
 
     def multiply(self, a: Value, b: Value) -> BoundValue:
         x, y, apart = self._met(a, b)

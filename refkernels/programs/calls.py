@@ -201,20 +201,6 @@ class Call:
     def take(self, given: Any, index: Any, axis: int) -> Any:
         return self.move(lambda a: np.take(a, index, axis=axis), given)
 
-    def filled(self, given: Any, shape: Sequence[int], place: Any, fill: Any) -> Any:
-        """An array of `shape` that holds `given` at `place` and a number elsewhere."""
-
-        def change(a: Array, f: Array) -> Array:
-            out = np.empty(tuple(shape), np.result_type(a, f))
-            out[...] = f
-            out[place] = a
-            return out
-
-        number = fill if not isinstance(fill, int | float) else np.asarray(fill)
-        if isinstance(given, Value | Low | Mask):
-            number = self.value(fill)
-        return self.move(change, given, number)
-
     # --- dimensions ----------------------------------------------------------------------------
 
     def rows(self, given: Any, dims: Any) -> Any:
@@ -232,12 +218,6 @@ class Call:
     def reduced(self, name: str, given: Any, dims: Any = None) -> Any:
         """A reduction of xp over the axes, in the shape of the result."""
         return self.reshape(getattr(self.xp, name)(self.rows(given, dims)), self.shape)
-
-    def kept(self, rows: Any, given: Any, dims: Any) -> Any:
-        """What has one number for each row of `rows`, beside `given`: with axes of length 1."""
-        chosen = _dims(dims, len(given.shape))
-        shape = [1 if k in chosen else n for k, n in enumerate(given.shape)]
-        return self.reshape(rows, shape)
 
 
 def _dims(dims: Any, rank: int) -> list[int]:

@@ -81,7 +81,26 @@ def divide(c: Any, a: Any, b: Any, rounding_mode: Any = None) -> Any:
 def remainder(c: Any, a: Any, b: Any, rounding_mode: str = "floor") -> Any:
     if isinstance(a, np.ndarray):
         return np.remainder(a, b) if rounding_mode == "floor" else np.fmod(a, b)
-    return a - b * divide(c, a, b, rounding_mode)
+    rest = a - b * divide(c, a, b, rounding_mode)
+    endless = infinite(b) & ~infinite(a)  # whose multiple by 0 is no number
+    other = ((a < 0) & (b > 0)) | ((a > 0) & (b < 0))
+    return c.where(endless, c.where(other, b, a) if rounding_mode == "floor" else a, rest)
+
+
+def infinite(x: Any) -> Any:
+    return ~(0 * x < 1) & ((x < 1) | (-x < 1))
+
+
+def compared(rule: Rule) -> Rule:
+    """Beside an infinite scalar, numbers count as 0 and infinities as 2 and -2."""
+
+    def read(c: Any, a: Any, b: Any) -> Any:
+        if isinstance(b, float) and _endless(b) and not isinstance(a, np.ndarray):
+            a, b = c.plain(a), 2 if b > 0 else -2
+            a = c.where(infinite(a), c.where(a < 0, c.number(-2), c.number(2)), 0 * a)
+        return numbers(rule)(c, a, b)
+
+    return read
 
 
 def where(c: Any, condition: Any, a: Any, b: Any) -> Any:
@@ -195,7 +214,7 @@ NUMBERS: dict[str, Rule] = {
     "maximum.default": lambda c, a, b: c.maximum(a, b),
     "minimum.default": lambda c, a, b: c.minimum(a, b),
     "isnan.default": lambda c, x: ~((x < 1) | (-x < 1)),  # of which no real number has neither
-    "isinf.default": lambda c, x: ~(0 * x < 1) & ((x < 1) | (-x < 1)),
+    "isinf.default": lambda c, x: infinite(x),
     "atan2.default": _angle,
     "sign.default": lambda c, x: c.where(x < 0, c.number(-1), c.where(x > 0, c.number(1), 0 * x)),
     "floor.default": lambda c, x: c.floor(x),
@@ -204,20 +223,10 @@ NUMBERS: dict[str, Rule] = {
     "trunc.default": lambda c, x: c.round(x, ties="zero"),
     # activations
     "leaky_relu.default": lambda c, x, s: c.where(x > 0, x, x * s),
-    # comparisons
     **{
-        f"{name}.{kind}": rule
+        f"{name}.{kind}": partial(remainder, rounding_mode=mode)
         for kind in ("Tensor", "Scalar")
-        for name, rule in {
-            "lt": lambda c, a, b: a < b,
-            "gt": lambda c, a, b: b < a,
-            "le": lambda c, a, b: ~(b < a),
-            "ge": lambda c, a, b: ~(a < b),
-            "eq": equal,
-            "ne": lambda c, a, b: ~equal(c, a, b),
-            "remainder": remainder,
-            "fmod": lambda c, a, b: remainder(c, a, b, "trunc"),
-        }.items()
+        for name, mode in {"remainder": "floor", "fmod": "trunc"}.items()
     },
 }  # fmt: skip
 ONE: dict[str, Rule] = {
@@ -237,6 +246,18 @@ RAW: dict[str, Rule] = {
     "pow.Tensor_Tensor": real_power,
     "pow.Scalar": lambda c, base, y: c.exp(c.plain(y) * c.log(c.scalar(base))),
     "where.self": where,
+    **{
+        f"{name}.{kind}": compared(rule)
+        for kind in ("Tensor", "Scalar")
+        for name, rule in {
+            "lt": lambda c, a, b: a < b,
+            "gt": lambda c, a, b: b < a,
+            "le": lambda c, a, b: ~(b < a),
+            "ge": lambda c, a, b: ~(a < b),
+            "eq": equal,
+            "ne": lambda c, a, b: ~equal(c, a, b),
+        }.items()
+    },
     "logical_and.default": logical(lambda a, b: a & b),
     "logical_or.default": logical(lambda a, b: a | b),
     "logical_not.default": logical(lambda a: ~a),

@@ -25,6 +25,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.double_double import DoubleDouble, columns
 from refkernels.contexts.doubles import Doubles
+from refkernels.contexts.value import Mask
 from refkernels.contexts.working import data
 from refkernels.ops import readings
 from refkernels.ops.formulas import Formulas, restored
@@ -36,6 +37,16 @@ class EstimateWarning(UserWarning):
     """The exact values of a program are estimated: nothing about them is proven."""
 
     flag = "estimated"
+
+
+class _Middles(DoubleDouble):
+    """Double-doubles without radii, of which a comparison that is undecided is of no numbers."""
+
+    def where(self, mask: Any, a: Any, b: Any) -> Any:
+        chosen = super().where(mask, a, b)
+        if not isinstance(mask, Mask) or mask.decided.all():
+            return chosen
+        return chosen + self.array(np.where(np.broadcast_to(mask.decided, chosen.shape), 0, np.nan))
 
 
 class _Middle(Ball):
@@ -87,12 +98,12 @@ def _estimates(
     formulas: Formulas, inputs: Mapping[str, Any], names: tuple[str, ...]
 ) -> dict[str, Any]:
     question = formulas.question("forward", inputs, {})
-    truth, sharp = formulas.forward.truth, DoubleDouble()
+    truth, sharp = formulas.forward.truth, _Middles()
     sharp.ball = _Middle()
-    middles = readings.read(truth, readings.Reading(sharp, columns), question, names)
-    doubles = readings.read(
-        truth, readings.Reading(Doubles(), lambda value: (data(value),)), question, names
-    )
+    plain = readings.Reading(Doubles(), lambda value: (data(value),))
+    with np.errstate(all="ignore"):
+        middles = readings.read(truth, readings.Reading(sharp, columns), question, names)
+        doubles = readings.read(truth, plain, question, names)
     estimates = {}
     for name, (head, tail, unknown) in middles.items():
         with np.errstate(all="ignore"):

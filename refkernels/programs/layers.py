@@ -432,9 +432,7 @@ LAYERS: dict[str, Rule] = {
     ),
     "_native_batch_norm_legit_functional.default": _with_statistics(batch_norm),
     "_native_batch_norm_legit.no_stats": _with_statistics(
-        lambda c, x, w, b, training, momentum, eps: batch_norm(
-            c, x, w, b, None, None, True, momentum, eps
-        )
+        lambda c, x, w, b, *rest: batch_norm(c, x, w, b, None, None, *rest)
     ),
     "native_group_norm.default": _with_statistics(
         lambda c, x, w, b, n, channels, space, groups, eps: group_norm(c, x, groups, w, b, eps)

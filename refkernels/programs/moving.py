@@ -78,14 +78,14 @@ def split(c: Any, x: Any, size: Any, dim: int = 0) -> tuple[Any, ...]:
 
 def padded(c: Any, x: Any, pad: Sequence[int], value: Any = 0) -> Any:
     """Zeros, or a number, before and behind the last axes; negative lengths cut."""
-    rank = len(x.shape)
-    ends = [(0, 0)] * (rank - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1]
-    cut = tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(ends, x.shape, strict=True))
-    inner = c.move(lambda a: a[cut], x)
-    place = tuple(
-        slice(max(a, 0), max(a, 0) + n) for (a, _), n in zip(ends, inner.shape, strict=True)
-    )
-    return c.filled(inner, c.shape, place, value)
+    fill = np.asarray(value) if isinstance(x, np.ndarray) else c.value(value)
+    for k, ends in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        axis = len(x.shape) - 1 - k
+        inner = slice_(c, x, axis, max(-ends[0], 0), x.shape[axis] - max(-ends[1], 0))
+        shapes = ((*x.shape[:axis], max(n, 0), *x.shape[axis + 1 :]) for n in ends)
+        before, behind = (c.broadcast(fill, shape) for shape in shapes)
+        x = concatenate(c, [before, inner, behind], axis)
+    return x
 
 
 def continued(place: Callable[[Any, int], Any]) -> Rule:
@@ -204,9 +204,9 @@ def product(c: Any, x: Any, *given: Any) -> Any:
 
 def largest(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
     """The maximum; of -inf only where all are."""
-    x = c.value(x) if not isinstance(x, np.ndarray) else x
     if isinstance(x, np.ndarray):
         return c.whole().reduced("max", x, dims)
+    x = c.value(x)
     if not isinstance(x, Low):
         return c.reduced("max", x, dims)
     low = c.rows(x.low, dims)
@@ -275,24 +275,26 @@ def distances(c: Any, a: Any, b: Any, order: Any, *_: Any) -> Any:
     return norm(c, of_rows - of_columns, order, [-1])
 
 
-def cumulative(name: str) -> Rule:
-    def read(c: Any, x: Any, dim: int, *_: Any) -> Any:
-        if isinstance(x, np.ndarray) and not c.tensor.is_float:
-            return getattr(np, name)(x, axis=dim)
-        x = c.plain(x)
-        if not x.shape:
-            return x
-        if name == "cumsum":
-            return c.cumsum(x, axis=dim)
-        n = x.shape[dim]  # by Hillis and Steele
-        step = 1
-        while step < n:
-            before = c.take(x, np.arange(step), dim)
-            products = c.take(x, np.arange(step, n), dim) * c.take(x, np.arange(n - step), dim)
-            x, step = c.xp.concatenate([before, products], dim), 2 * step
-        return x
+def cumulative_product(c: Any, x: Any, dim: int, *_: Any) -> Any:
+    """By Hillis and Steele."""
+    n, step = x.shape[dim] if x.shape else 1, 1
+    while step < n:
+        before = c.take(x, np.arange(step), dim)
+        products = c.take(x, np.arange(step, n), dim) * c.take(x, np.arange(n - step), dim)
+        x, step = concatenate(c, [before, products], dim), 2 * step
+    return x
 
-    return read
+
+def cumulative_logsumexp(c: Any, x: Any, dim: int) -> Any:
+    """One number after the other, as it is computed."""
+    x, total, sums = c.plain(x), None, []
+    for k in range(x.shape[dim] if x.shape else 0):
+        one = c.take(x, np.arange(k, k + 1), dim)
+        if total is not None:
+            one = c.maximum(total, one) + c.log1p(c.exp(-abs(total - one)))
+        total = one
+        sums.append(one)
+    return concatenate(c, sums, dim) if sums else x
 
 
 def sorted_(c: Any, x: Any, dim: int = -1, descending: bool = False) -> Any:
@@ -396,7 +398,8 @@ REDUCTIONS: dict[str, Rule] = {
     "var_mean.correction": variance_and_mean,
     "linalg_vector_norm.default": norm,
     "_cdist_forward.default": distances,
-    "cumsum.default": cumulative("cumsum"),
-    "cumprod.default": cumulative("cumprod"),
+    "cumsum.default": numbers(lambda c, x, dim, *_: c.cumsum(x, axis=dim) if x.shape else x, 1),
+    "cumprod.default": numbers(cumulative_product, 1),
+    "logcumsumexp.default": cumulative_logsumexp,
     "scatter_add.default": scatter_add,
 }  # fmt: skip

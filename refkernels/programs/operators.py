@@ -22,20 +22,6 @@ OPERATORS = {
 MOVING = frozenset(f"aten.{name}" for name in moving.MOVING)
 APART = MOVING | elementwise.RULES.keys() | {"getitem"}
 """The operators whose results' elements have nothing to do with each other."""
-REFUSED = {
-    "aten.native_dropout": "is active dropout, whose answers differ from call to call",
-    "aten.bernoulli": "draws random numbers",
-    "aten.rand": "draws random numbers",
-    "aten.randn": "draws random numbers",
-    "aten.rand_like": "draws random numbers",
-    "aten.randn_like": "draws random numbers",
-    "aten.multinomial": "draws random numbers",
-    "aten._fft_r2c": "computes complex numbers",
-    "aten._fft_c2c": "computes complex numbers",
-    "aten.nonzero": "has a shape that depends on data",
-    "aten.argmax": "gives the place of a number, which rounding may change",
-    "aten.argmin": "gives the place of a number, which rounding may change",
-}
 
 
 def check(program: TorchProgram) -> None:
@@ -43,12 +29,11 @@ def check(program: TorchProgram) -> None:
     for node in program.nodes:
         if node.value is not None or node.operator == "getitem" or node.operator in OPERATORS:
             continue
-        name = node.operator.rpartition(".")[0] or node.operator
-        if name in REFUSED:
-            raise ProgramError(f"{program.name}: {node.operator} {REFUSED[name]} ({node.place}).")
+        whole = all(tensor and not tensor.is_float for tensor in node.gives)
+        why = "gives integers, which rounding may change" if whole else "is not covered"
         raise ProgramError(
-            f"{program.name}: {node.operator} is not covered ({node.place}): declare the function "
-            "by a formula in xp, refkernels.oracle(formula, signature)."
+            f"{program.name}: {node.operator} {why} ({node.place}): declare the function by a "
+            "formula in xp, refkernels.oracle(formula, signature)."
         )
 
 
@@ -69,10 +54,8 @@ def evaluate(program: TorchProgram, xp: Context, inputs: Mapping[str, Any]) -> l
 
 def _last_uses(program: TorchProgram) -> dict[int, list[str]]:
     """The results that no later node needs, by node."""
-    last: dict[str, int] = {}
-    for place, node in enumerate(program.nodes):
-        for name in (node.name, *refs(list(node.arguments))):
-            last[name] = place
+    called = ((node.name, *refs(list(node.arguments))) for node in program.nodes)
+    last = {name: place for place, names in enumerate(called) for name in names}
     kept = {*program.outputs, *(item.node for item in program.inputs)}
     ends: dict[int, list[str]] = {}
     for name, place in last.items():
@@ -123,6 +106,8 @@ def _kept(call: Call, result: Any, tensor: Tensor | None) -> Any:
             result = np.asarray(result).astype(tensor.dtype)
     if tuple(result.yes.shape if hasattr(result, "yes") else result.shape) != tensor.shape:
         result = call.broadcast(result, tensor.shape)
+    if not tensor.is_float and isinstance(result, Value):  # whole, whatever a sum has rounded
+        return call.round(result)
     if tensor.is_float and isinstance(result, Value | Low) and call.node.operator not in MOVING:
         return call.stored(result, tensor)
     return result

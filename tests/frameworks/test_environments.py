@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from wheels import write_wheel
 
 from refkernels.frameworks import catalog, creation, environments, home
 from refkernels.frameworks.catalog import Framework, FrameworkError, Pin, Spec
@@ -64,9 +65,9 @@ exec '{sys.executable}' "$@"
     python.chmod(0o755)
     wheels, messages = folder / "wheels", list[str]()
     wheels.mkdir()
-    write_wheel(wheels, "tinyframework", "1.0", "__version__ = '1.0'\n")
-    write_wheel(wheels, "tinyframework", "2.0", "raise ImportError('libtiny.so is missing')\n")
-    write_wheel(wheels, "numpy", "1.0", "__version__ = '1.0'\n")
+    write_wheel(wheels, "tinyframework", "__version__ = '1.0'\n")
+    write_wheel(wheels, "tinyframework", "raise ImportError('libtiny.so is missing')\n", "2.0")
+    write_wheel(wheels, "numpy", "__version__ = '1.0'\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REFKERNELS_HOME", str(folder / "home"))
         patch.setenv("PIP_NO_INDEX", "1")
@@ -81,21 +82,6 @@ exec '{sys.executable}' "$@"
         )
         yield Created(folder / "home", outcomes, messages)
         catalog.unregister("tinyframework")
-
-
-def write_wheel(folder: Path, name: str, version: str, source: str) -> None:
-    import zipfile
-
-    info = f"{name}-{version}.dist-info"
-    files = {
-        f"{name}/__init__.py": source,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
-        for path, content in {**files, f"{info}/RECORD": record}.items():
-            wheel.writestr(path, content)
 
 
 def test_importing_the_room_is_light() -> None:

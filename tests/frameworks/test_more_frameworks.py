@@ -37,18 +37,6 @@ def test_ordinary_inputs_show_rounding_at_most(
     assert set(judged.values()) <= {"rounding", "correctly_rounded"}, judged
 
 
-def test_onnxruntime_s_limits_are_reasons(session_for: Callable[[str], Session]) -> None:
-    session, x = session_for("onnxruntime"), np.ones((2, 3), np.float32)
-    for op, dtype, reason in (
-        ("expm1", "float32", "the adapter has no op named expm1"),
-        ("erf", "float64", "Could not find an implementation for Erf"),
-    ):
-        reply = session.run(op, "forward", {"x": x.astype(dtype)})
-        assert reply.status == "unsupported"
-        assert reason in str(reply.reason)
-    assert "no gradients" in str(session.run("sin", "backward", {"x": x, "dy": x}).reason)
-
-
 MASKED = (
     "attention/lengths[keys=12,seed=0]",
     "attention/causal[queries=5,keys=9,corner=bottom_right,seed=0]",
@@ -83,38 +71,6 @@ def test_what_a_framework_has_under_another_name_is_not_left_out(
     main = definition.outputs[0]
     explanation = refkernels.explain(op, inputs, {main: reply.outputs[main]}, params=params)
     assert explanation.verdict in ("rounding", "correctly_rounded"), explanation
-
-
-def test_onnxruntime_s_silu_is_its_swish(session_for: Callable[[str], Session]) -> None:
-    session, x = session_for("onnxruntime"), np.linspace(-3, 3, 7, dtype=np.float32)
-    reply = session.run("silu", "forward", {"x": x})
-    assert reply.ok, reply.reason
-    np.testing.assert_allclose(reply.outputs["y"], x / (1 + np.exp(-x)), atol=1e-4)
-
-
-def test_keras_s_learning_rate_has_the_width_of_a_training_in_float64(
-    session_for: Callable[[str], Session],
-) -> None:
-    session, param, grad = session_for("tensorflow"), np.ones(3), np.array([1.0, 2.0, 3.0])
-    reply = session.run("sgd", "forward", {"param": param, "grad": grad}, {"lr": 0.1})
-    assert reply.outputs["param"].tobytes() == (param - 0.1 * grad).tobytes()
-
-
-@pytest.mark.parametrize("op", ["conv1d", "conv2d", "linear"])
-def test_jax_s_bias_is_a_formula_of_ours(op: str, session_for: Callable[[str], Session]) -> None:
-    assert session_for("jax").info["formulas"][op] == "JAX formula"
-
-
-@pytest.mark.parametrize("op", ["rmsprop", "adagrad"])
-def test_keras_s_optimizers_are_recognised_by_their_definitions(
-    op: str, session_for: Callable[[str], Session]
-) -> None:
-    session, definition = session_for("tensorflow"), registry.get(op)
-    case = next(case for case in definition.cases() if case.name.startswith(f"{op}/invariance"))
-    inputs, params = case.build("float32")
-    answer = session.run(op, "forward", inputs, params).outputs
-    explanation = refkernels.explain(op, inputs, answer, params=params)
-    assert (explanation.cause, explanation.confidence) == ("decay_decoupled", "proven")
 
 
 def test_tensorflow_has_bfloat16_and_jit_is_a_flag(session_for: Callable[[str], Session]) -> None:

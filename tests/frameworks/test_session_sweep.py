@@ -33,14 +33,6 @@ def test_the_answers_are_those_to_every_pattern(
         np.testing.assert_array_equal(half, expected(0, 65536, np.float16, np.uint16))
 
 
-def test_the_next_sweep_overwrites_the_window(fake: Callable[[str], Framework]) -> None:
-    with Session(fake("correct")) as session:
-        window = session.sweep("sin", "float32", 0x3F800000, 100).outputs[""]
-        kept = window.copy()
-        session.sweep("sin", "float32", 0x40000000, 100)
-        assert not np.array_equal(window, kept)
-
-
 @pytest.mark.parametrize(
     ("fault", "status", "said"),
     [

@@ -11,22 +11,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import refkernels.capture
-from refkernels.alignment.run import Run
-from refkernels.frameworks import environments, home
+from refkernels.frameworks import home
 from refkernels.frameworks.gateway import Session
-from refkernels.runs import measurement, sweeps
+from refkernels.runs import measurement
 
 HOST = "refkernels-loopback"
 SECONDS = 600.0
 X = np.linspace(-3, 3, 7, dtype=np.float32)
-CASES = ["sin/subnormals*", "sin/specials*"]
 
 
 def sshd_here() -> str:
@@ -144,20 +141,6 @@ def test_a_lost_end_is_a_record_and_the_next_run_starts_anew(machine: int, lost:
         assert session.starts == 2
 
 
-def test_a_connection_that_is_cut_in_the_middle_of_a_run_ends_the_wait(machine: int) -> None:
-    with Session("numpy", place=PLACE) as session:
-        assert session.start()
-        pid = session.pid
-        assert pid is not None
-        cut = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
-        cut.start()
-        x = np.zeros((2500, 2500))
-        reply = session.run("matmul", "forward", {"a": x, "b": x}, timeout=SECONDS)
-        while reply.ok:  # the machine is too fast for the timer
-            reply = session.run("matmul", "forward", {"a": x, "b": x}, timeout=SECONDS)
-        assert reply.status == "killed", reply.reason
-
-
 def test_what_a_lost_connection_took_is_measured_when_the_run_resumes(
     named: None, machine: int, tmp_path: Path
 ) -> None:
@@ -198,81 +181,3 @@ def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("PATH", str(tmp_path))
     with Session("numpy", place="ssh=somewhere") as session:
         assert str(session.reason).endswith("does not start: ssh is not on the PATH: install it")
-
-
-def test_a_stopped_run_there_resumes(named: None, tmp_path: Path) -> None:
-    plan = measurement.select(["sin"], ["float32"], CASES)
-    whole = measurement.measure(plan, tmp_path / "whole", frameworks=["numpy"])
-    assert whole.faults == 0
-
-    def stop(now: measurement.Progress) -> None:
-        if now.done:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        measurement.measure(plan, tmp_path / "out", frameworks=["numpy"], progress=stop)
-    again = measurement.measure(plan, tmp_path / "out", frameworks=["numpy"], resume=True)
-    kept = [(r["case"]["name"], r["direction"], r["digest"])
-            for run in (whole, again) for r in run.records if r.get("digest")]  # fmt: skip
-    assert kept[: len(kept) // 2] == kept[len(kept) // 2 :]
-    assert len(kept) >= 4
-
-
-TRAINING = """
-import torch
-from capture import Capture
-
-torch.manual_seed(3)
-model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.GELU(), torch.nn.LayerNorm(2))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-x = torch.linspace(-1, 1, 21).reshape(7, 3)
-with Capture("run", model, optimizer, steps=[0]) as capture:
-    for _ in range(2):
-        loss = model(x).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        capture.step(loss=loss, batch=x)
-        print(loss.item().hex())
-"""
-
-
-def test_a_training_captured_there_is_read_here(
-    machine: int, session_for: Callable[[str], Session], tmp_path: Path
-) -> None:
-    session_for("torch")  # or a visible skip
-    python, here = shlex.quote(environments.find("torch").python), tmp_path / "here"
-    there = shlex.quote(str(tmp_path / "there"))
-    probe = Path(str(refkernels.capture.__file__)).read_bytes()
-    over_ssh(f"mkdir {there} && cat > {there}/capture.py", probe)
-    over_ssh(f"cat > {there}/train.py", TRAINING.encode())
-    losses = over_ssh(f"cd {there} && {python} train.py").decode().split()
-    here.mkdir()
-    packed = over_ssh(f"tar -C {there} -cf - run && rm -r {there}")
-    subprocess.run(["tar", "-C", str(here), "-xf", "-"], input=packed, check=True)
-    rank = Run.read(here / "run").first
-    assert [line.captured for line in rank.lines] == [True, False]
-    assert [float(str(line.loss)).hex() for line in rank.lines] == losses
-    assert rank.remarks == ()
-
-
-def over_ssh(command: str, content: bytes = b"") -> bytes:
-    done = subprocess.run(["ssh", HOST, command], input=content, capture_output=True)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
-def test_a_remote_sweep_counts_what_a_local_one_counts(named: None, tmp_path: Path) -> None:
-    counts = []
-    for folder in ("there", "here"):
-        if folder == "here":
-            home.write_named({})
-        plan = sweeps.plan(["sin"], ["numpy"], ["float16"], range="0x3c00:0x4000")
-        (record,) = [
-            entry
-            for entry in sweeps.sweep(plan, tmp_path / folder, pool=sweeps.Processes(1))
-            if entry["kind"] == "sweep"
-        ]
-        assert record["status"] == "ok", record["reason"]
-        counts.append((record["counts"], record["ulp"]))
-    assert counts[0] == counts[1]

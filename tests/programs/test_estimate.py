@@ -6,30 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from documents import call, program, tensor
 
 from refkernels.programs.estimate import EstimateWarning
-from refkernels.programs.program import read
-from refkernels.programs.program_op import op_of
 
 
 def chain(layers: int, rows: int, width: int, weights: Any) -> Any:
     """x w w w ..., as the exporter writes it."""
-    gives = {"shape": [rows, width], "dtype": "float32"}
-    w = {"shape": [width, width], "dtype": "float32", "kind": "parameter", "array": "1"}
     names = ["x", *(f"mm{k}" for k in range(layers))]
     nodes = [
-        {"name": name, "operator": "aten.mm.default", "line": "f.py:1", "several": False,
-         "arguments": [{"node": before}, {"node": "w"}], "gives": [gives], "value": None}
+        call(name, "aten.mm.default", [{"node": before}, {"node": "w"}], tensor((rows, width)))
         for before, name in itertools.pairwise(names)
-    ]  # fmt: skip
-    document = {
-        "schema": 1, "torch": "2.13.0", "custom_gradients": [], "outputs": [names[-1]],
-        "inputs": [{"node": "x", "name": "x", "kind": "input", "array": "0", **gives},
-                   {"node": "w", "name": "w", **w}],
-        "nodes": nodes,
-    }  # fmt: skip
-    arrays = {"0": np.ones((rows, width), np.float32), "1": weights}
-    return op_of(read(document, arrays, "chain"), "chain")
+    ]
+    arrays = {"x": np.ones((rows, width), np.float32), "w": weights}
+    return program(nodes, arrays, ("input", "parameter"))
 
 
 def test_a_deep_programs_answer_is_near_the_exact_one_and_said_to_be_estimated() -> None:

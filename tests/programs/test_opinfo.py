@@ -1,8 +1,9 @@
-"""PyTorch's own samples: what a program gives, against torch in float64."""
+"""Blocks of models, and PyTorch's own samples: answers and gradients against torch's in float64."""
 
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from presence import interpreter_of
 
 from refkernels.arithmetic import formats
 from refkernels.frameworks import catalog
+from refkernels.op import Direction, Op
 from refkernels.programs.operators import OPERATORS
 from refkernels.programs.program import ProgramError, read
 from refkernels.programs.program_op import op_of
@@ -39,19 +41,33 @@ def test_programs_agree_with_torch_in_float64(tmp_path: Path) -> None:
             program = read(document, arrays, document["sample"])
             op = op_of(program, "sample")
             inputs = {i.name: i.array for i in program.inputs if i.kind == "input"}
-            answers = op.evaluate("forward", inputs, {})
-            bounds = op.bound("forward", inputs, {}, formats.BINARY64)
+            answers = both(op, "forward", inputs)
+            got = {name: arrays[f"y{k}"] for k, name in enumerate(answers)}
+            if "dy" in arrays and op.gradients:
+                given = {**inputs, f"d{op.outputs[0]}": arrays["dy"]}
+                answers |= both(op, "backward", given)
+                floats = [i for i in program.inputs if i.kind == "input" and i.tensor.is_float]
+                got |= {f"d{i.name}": arrays.get(f"g{k}") for k, i in enumerate(floats)}
         except ProgramError:
             continue  # told so: no rule, or torch.export does not read it
         except ValueError as refusal:
             wrong += [] if NO_NUMBER in str(refusal) else [document["sample"]]
             continue
-        for k, (name, exact) in enumerate(answers.items()):
-            got, scale = arrays[f"y{k}"], exact.scale
-            error = np.ldexp(np.abs((np.ldexp(got, -scale) - exact.hi) - exact.lo), scale)
-            known = np.isfinite(got) & np.isfinite(exact.radius)  # the others are special values
-            agrees = error[known] <= (bounds[name] + np.ldexp(exact.radius, scale))[known]
+        for name, (exact, bound) in answers.items():
+            y, scale = got[name], exact.scale
+            if y is None:
+                continue
+            error = np.ldexp(np.abs((np.ldexp(y, -scale) - exact.hi) - exact.lo), scale)
+            known = np.isfinite(y) & np.isfinite(exact.radius)  # the others are special values
+            agrees = error[known] <= (bound + np.ldexp(exact.radius, scale))[known]
             agreeing += int(agrees.sum())
-            wrong += [] if agrees.all() else [document["sample"]]
+            wrong += [] if agrees.all() else [f"{document['sample']} {name}"]
     assert not wrong
     assert agreeing > LEAST
+
+
+def both(op: Op, direction: Direction, inputs: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The exact values and the bounds of float64."""
+    exact = op.evaluate(direction, inputs, {})
+    bounds = op.bound(direction, inputs, {}, formats.BINARY64)
+    return {name: (value, bounds[name]) for name, value in exact.items()}

@@ -73,7 +73,16 @@ def exported(function, args, kwargs=None, kept=()):
         torch.autograd.Function.apply = apply
     leaves = torch.utils._pytree.tree_leaves((tuple(args), kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    return _Document(program, torch).read(_named(function, args, kwargs), tensors, custom)
+    document, arrays = _Document(program, torch).read(
+        _named(function, args, kwargs), tensors, custom
+    )
+    for node in document["nodes"]:
+        if node.pop("seeded") and node["operator"] not in kept:
+            raise NotExported(
+                "%s draws random numbers, which differ from call to call (%s)"
+                % (node["operator"], node["line"] or node["name"])
+            )
+    return document, arrays
 
 
 def _wrapped(function, torch):
@@ -109,20 +118,20 @@ def _named(function, args, kwargs):
     return named
 
 
-def _check(value, name, torch):
+def _check(value, name, torch, place=""):
     if isinstance(value, (list, tuple)):
         for item in value:
             _check(item, name, torch)
     if not isinstance(value, torch.Tensor):
         return
-    kinds = (
-        (value.is_complex(), "complex"),
-        (value.layout != torch.strided, "sparse"),
-        (value.is_quantized, "quantised"),
-    )
-    for is_one, kind in kinds:
+    kinds = {
+        "complex": value.is_complex(),
+        "sparse": value.layout != torch.strided,
+        "quantised": value.is_quantized,
+    }
+    for kind, is_one in kinds.items():
         if is_one:
-            raise NotExported("%s is %s, which no oracle takes" % (name, kind))
+            raise NotExported("%s is %s, which no oracle takes%s" % (name, kind, place))
 
 
 def _failure(error):
@@ -182,8 +191,8 @@ class _Document:
             node = placeholders[spec.arg.name]
             value = node.meta.get("val")
             kind = spec.kind.name
-            if not isinstance(value, self.torch.Tensor):
-                continue  # a number is a constant of the program
+            if not isinstance(value, self.torch.Tensor) or kind == "TOKEN":
+                continue  # a number is a constant of the program; a token orders its checks
             entry = {"node": node.name, "name": node.name, "kind": kind.lower(), "array": None}
             entry.update(self._tensor(value, node))
             if kind == "USER_INPUT":
@@ -226,10 +235,13 @@ class _Document:
         several = isinstance(values, (list, tuple))
         tensors = list(values) if several else [values]
         entry["several"] = several
+        entry["seeded"] = "seeded" in str(getattr(target, "tags", ""))
         entry["gives"] = [
             self._tensor(v, node, line) if isinstance(v, self.torch.Tensor) else None
             for v in tensors
         ]
+        if any(str(given).startswith("torch.q") for given in arguments):  # qint8 and others
+            raise NotExported("%s is quantised, which no oracle takes (%s)" % (node.name, line))
         if not several and not isinstance(values, self.torch.Tensor):
             raise NotExported(
                 "%s gives a number that depends on data (%s)" % (name, line or node.name)
@@ -277,10 +289,7 @@ class _Document:
         shape = list(value.shape)
         if not all(isinstance(length, int) for length in shape):
             raise NotExported("%s has a shape that depends on data (%s)" % (node.name, line or "?"))
-        if value.is_complex():
-            raise NotExported(
-                "%s is complex, which no oracle takes (%s)" % (node.name, line or "its input")
-            )
+        _check(value, node.name, self.torch, " (%s)" % line if line else "")
         return {"shape": shape, "dtype": str(value.dtype).replace("torch.", "")}
 
     def _keep(self, tensor):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from jax import lax, nn
-from shared import named, truth
+from shared import both_ends, each_axis, named, truth
 
 jax.config.update("jax_enable_x64", True)  # otherwise JAX turns float64 into float32
 
@@ -115,17 +115,11 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     return x.at[..., first].set(a * cos - b * sin).at[..., second].set(b * cos + a * sin)
 
 
-def spread(numbers, rank):
-    """One number for each axis."""
-    return [numbers] * rank if isinstance(numbers, int) else list(numbers)
-
-
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     rank = weight.ndim - 2
-    steps, wide = (spread(numbers, rank) for numbers in (stride, dilation))
+    steps, wide = (each_axis(numbers, rank) for numbers in (stride, dilation))
     if not isinstance(padding, str):
-        ends = spread(padding, rank)
-        ends = [number for number in ends for _ in range(2)] if len(ends) == rank else ends
+        ends = both_ends(padding, rank)
         padding = list(zip(ends[::2], ends[1::2]))
     else:
         padding = padding.upper()

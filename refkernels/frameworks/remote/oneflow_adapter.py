@@ -8,6 +8,7 @@ import oneflow.nn.functional as F
 from shared import (
     attention_mask,
     axes,
+    by_autograd,
     clip_all,
     clip_values,
     flat,
@@ -326,18 +327,7 @@ def array(tensor):
     return str(tensor.dtype).replace("oneflow.", ""), np.asarray(tensor.detach().to("cpu").numpy())
 
 
-def forward(op, inputs, params):
-    with flow.no_grad():
-        return OPS[op][1](**inputs, **params)
-
-
-def backward(op, inputs, cotangent, params):
-    leaves = {name: value.detach().requires_grad_() for name, value in inputs.items()}
-    name, function = OPS[op]
-    outputs = function(**leaves, **params)
-    output = outputs[name] if isinstance(outputs, dict) else outputs
-    gradients = flow.autograd.grad(output, list(leaves.values()), cotangent)
-    return {"d" + name: gradient for name, gradient in zip(leaves, gradients)}
+forward, backward = by_autograd(flow, OPS)
 
 
 def synchronize(device):

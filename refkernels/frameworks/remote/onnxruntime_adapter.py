@@ -3,7 +3,7 @@
 import numpy as np
 import onnxruntime as ort
 from onnx import TensorProto, helper
-from shared import attention_mask
+from shared import attention_mask, both_ends, each_axis
 
 OPSET = 23
 IRS = {OPSET: 10, 24: 11}  # the formats of models that hold these operators
@@ -186,20 +186,14 @@ def nll(x, target, **options):
     return loss_of("NegativeLogLikelihoodLoss", x, target, **options)
 
 
-def spread(numbers, rank):
-    """One number for each axis."""
-    return [numbers] * rank if isinstance(numbers, int) else list(numbers)
-
-
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     rank = weight.ndim - 2
-    steps, wide = (spread(numbers, rank) for numbers in (stride, dilation))
+    steps, wide = (each_axis(numbers, rank) for numbers in (stride, dilation))
     options = {"strides": steps, "dilations": wide, "group": groups}
     if isinstance(padding, str):
         options["auto_pad"] = {"valid": "VALID", "same": "SAME_UPPER"}[padding]
     else:
-        ends = spread(padding, rank)
-        ends = [end for end in ends for _ in range(2)] if len(ends) == rank else ends
+        ends = both_ends(padding, rank)
         options["pads"] = ends[::2] + ends[1::2]
     return run("Conv", x, weight, bias, **options)
 

@@ -84,10 +84,6 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     return F.group_norm(x, num_groups, eps, weight, bias)
 
 
-def instance_norm(x, weight=None, bias=None, eps=1e-5):
-    return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
-
-
 def avx512():
     """Whether the CPU has AVX-512, according to NumPy."""
     core = np._core if hasattr(np, "_core") else np.core
@@ -353,7 +349,7 @@ OPS = {
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),
     "group_norm": ("y", group_norm),
-    "instance_norm": ("y", instance_norm),
+    "instance_norm": ("y", lambda x, **options: F.instance_norm(x, **options)),
     "sgd": ("param", sgd),
     "momentum": ("param", sgd),
     "adam": ("param", adam),

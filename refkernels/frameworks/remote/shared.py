@@ -93,7 +93,36 @@ def of_rows(loss):
     return function
 
 
+def each_axis(numbers, rank):
+    """One number for each axis."""
+    return [numbers] * rank if isinstance(numbers, int) else list(numbers)
+
+
+def both_ends(padding, rank):
+    """The padding in front of each axis and behind it, one after the other."""
+    ends = each_axis(padding, rank)
+    return [end for end in ends for _ in range(2)] if len(ends) == rank else ends
+
+
 # The rest is code in PyTorch's words, for the frameworks that understand them.
+
+
+def by_autograd(framework, ops):
+    """An adapter's `forward` and `backward`."""
+
+    def forward(op, inputs, params):
+        with framework.no_grad():
+            return ops[op][1](**inputs, **params)
+
+    def backward(op, inputs, cotangent, params):
+        leaves = {name: value.detach().requires_grad_() for name, value in inputs.items()}
+        name, function = ops[op]
+        outputs = function(**leaves, **params)
+        output = outputs[name] if isinstance(outputs, dict) else outputs
+        gradients = framework.autograd.grad(output, list(leaves.values()), cotangent)
+        return {"d" + name: gradient for name, gradient in zip(leaves, gradients)}
+
+    return forward, backward
 
 
 def flat(x, axis):

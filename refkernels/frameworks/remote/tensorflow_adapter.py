@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from shared import named, truth
+from shared import both_ends, each_axis, named, truth
 
 JIT = {"on": False}
 
@@ -149,13 +149,12 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     """On a CPU channels come last. The number of groups follows from the shapes."""
     rank = weight.ndim - 2
-    steps, wide = ([n] * rank if isinstance(n, int) else list(n) for n in (stride, dilation))
+    steps, wide = (each_axis(numbers, rank) for numbers in (stride, dilation))
     if max(steps) > 1 and max(wide) > 1:
         raise NotImplementedError("tf.nn.convolution takes no stride beside a dilation")
     x = tf.transpose(x, [0, *range(2, rank + 2), 1])
     if not isinstance(padding, str):
-        ends = [padding] * rank if isinstance(padding, int) else list(padding)
-        ends = [end for end in ends for _ in range(2)] if len(ends) == rank else ends
+        ends = both_ends(padding, rank)
         x = tf.pad(x, [[0, 0], *([*ends[2 * k : 2 * k + 2]] for k in range(rank)), [0, 0]])
         padding = "valid"
     kernel = tf.transpose(weight, [*range(2, rank + 2), 1, 0])

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from shared import (
     attention_mask,
     axes,
+    by_autograd,
     clip_all,
     clip_values,
     flat,
@@ -221,10 +222,6 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     return F.group_norm(x, num_groups, weight, bias, eps)
 
 
-def instance_norm(x, weight=None, bias=None, eps=1e-5):
-    return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
-
-
 def attention(
     q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none", window=None,
 ):  # fmt: skip
@@ -424,7 +421,7 @@ OPS = {
     "rms_norm": ("y", rms_norm if hasattr(F, "rms_norm") else "PyTorch before 2.4 has no rms_norm"),
     "batch_norm": ("y", batch_norm),
     "group_norm": ("y", group_norm),
-    "instance_norm": ("y", instance_norm),
+    "instance_norm": ("y", lambda x, **options: F.instance_norm(x, **options)),
     "sgd": ("param", sgd),
     "momentum": ("param", lambda **options: sgd(step=2, **options)),
     "adam": ("param", adam),
@@ -531,18 +528,7 @@ def tensors_in(content, name):
                 yield leaf
 
 
-def forward(op, inputs, params):
-    with torch.no_grad():
-        return OPS[op][1](**inputs, **params)
-
-
-def backward(op, inputs, cotangent, params):
-    leaves = {name: value.detach().requires_grad_() for name, value in inputs.items()}
-    name, function = OPS[op]
-    outputs = function(**leaves, **params)
-    output = outputs[name] if isinstance(outputs, dict) else outputs
-    gradients = torch.autograd.grad(output, list(leaves.values()), cotangent)
-    return {"d" + name: gradient for name, gradient in zip(leaves, gradients)}
+forward, backward = by_autograd(torch, OPS)
 
 
 def synchronize(device):
