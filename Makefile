@@ -1,7 +1,8 @@
 # make report   from nothing to a written report (report/report.html)
 # make test     from nothing to passed tests
 # make check    style, types and the quick tests, without frameworks: for every edit, in a minute
-# make hunt     the tests on all examples and ten times the random ones, new ones; HUNT=100
+# make hunt     the tests on all examples and ten times the random ones, new ones, and all tests of
+#               operators that ONNX and PyTorch have; HUNT=100
 # make lint     style and types          make bench   accuracy and speed, results kept
 # make gpu      torch on a GPU: all ops, TF32 off and on, and the sweeps; TORCH=/path/to/its/python;
 #               SWEEPS=1: the sweeps alone; it may be stopped at any moment, and goes on when asked again
