@@ -22,7 +22,8 @@ MOST = 2**21  # elements of intermediate results that are followed
 _FIXED = {"number", "known", "pi"}
 _GIVEN = {"array", "input", "truth"}
 _MOVING = {"move", "broadcast", "pick"}
-_MIXING = {"scatter_add", "library", "newton_schulz", "unknown", "item"}
+_MIXING = {"scatter_add", "library", "newton_schulz", "unknown"}
+_COUNTED = {"item", "power"}  # whose option is a number that is no axis
 
 
 def components(graph: Graph, output: Node) -> Places | None:
@@ -70,6 +71,7 @@ def _edges(
         return
     for operand in (operand for operand in node.operands if operand in own):
         there = own[operand]
+        axis = None if node.op in _COUNTED or isinstance(node.option, bool) else node.option
         if node.op == "pick":
             there = np.take_along_axis(there, arrays[node.option], axis=-1)
         elif node.op == "matmul":
@@ -85,12 +87,8 @@ def _edges(
             yield there, np.broadcast_to(there.reshape(-1)[:1], there.shape)
             yield here, np.broadcast_to(there.reshape(-1)[:1], here.shape)
             continue
-        elif (
-            node.op != "power"
-            and isinstance(node.option, int)
-            and not isinstance(node.option, bool)
-        ):
-            first = np.take(there, [0], axis=node.option)
+        elif isinstance(axis, int):
+            first = np.take(there, [0], axis=axis)
             yield there, np.broadcast_to(first, there.shape)
         elif node.op == "broadcast":
             fitting = there.shape[max(0, there.ndim - here.ndim) :]

@@ -43,7 +43,13 @@ def gathered(xp, x):
     return xp.take_along_axis(xp.exp(x), np.array([[0, 0, 1]] * 3)) + xp.mean(x * x)
 
 
-FORMULAS = {softmax: 3, attention: 3, gated: 6, scanned: 4, gathered: 3}  # units of the outputs
+def streamed(xp, x):
+    mean, squares = xp.welford(x)
+    return xp.power(x - mean, 3) / squares
+
+
+# The units of the outputs.
+FORMULAS = {softmax: 3, attention: 3, gated: 6, scanned: 4, gathered: 3, streamed: 3}
 
 
 @pytest.mark.parametrize("formula", FORMULAS, ids=lambda formula: formula.__name__)
@@ -58,7 +64,7 @@ def test_elements_are_one_unit_where_they_share_an_intermediate_number(formula) 
     exact = graph.read(XP, arguments)[0].data
     shared = 0
     for node in graph.nodes:
-        moved = node.op in ("move", "broadcast", "pick", "array", "input", "number")
+        moved = node.op in ("move", "broadcast", "pick", "array", "input", "number", "welford")
         for place in range(0 if moved else int(np.prod(node.shape))):
             step = np.zeros(int(np.prod(node.shape)))
             step[place] = 1e-3
