@@ -69,8 +69,8 @@ ALIKE = (  # the same training: moved by an ulp, by another hand, scaled, in par
     ("ranks_masked", "masked"),
 )
 
-TRIED = one_in(3, PLANTED, lambda name: PLANTED[name][2])  # of each topic; in a hunt all
-PAIRS = one_in(4, ALIKE)
+TRIED = one_in(6, PLANTED, lambda name: PLANTED[name][2])  # of each topic; in a hunt all
+PAIRS = one_in(5, ALIKE)
 CURVES = ("right", "perturbed", "late_schedule")  # whose losses are compared, in more steps
 READ = (
     *CURVES, "adam_eps", "adam_eps_inside", "tanh_gelu", "right_adam", "clip_left_out",

@@ -209,11 +209,3 @@ def test_a_question_without_an_answer_is_one_sentence(folder: Path, kind: str) -
     Path("damaged.npz").write_bytes(casefile.save("case.npz", case).read_bytes()[:-40])
     arguments, sentence = WRONG[kind]
     assert sentence in refused(refkernels_says(*arguments))
-
-
-def test_statistics_of_another_format_are_judged_in_their_own(folder: Path) -> None:
-    case = casefile.CaseFile(
-        "layernorm", "forward", {"x": X.astype(np.float64)},
-        {"a": {"y": X.astype(np.float64), "mean": X.mean(axis=1)}}, {"eps": 1e-5},
-    )  # fmt: skip
-    assert case.explain().kernels["a"].evidence["outputs"]["mean"]["format"] == "float32"

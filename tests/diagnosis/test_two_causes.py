@@ -41,7 +41,7 @@ def test_a_missing_scale_beside_nan_in_masked_rows() -> None:
 
 
 def test_a_cause_of_the_special_values_alone_says_nothing_of_wrong_numbers() -> None:
-    inputs, y = attention()
+    inputs, y = attention((2, 7, 4))
     noise = np.float32(1) + np.float32(0.01) * RNG.standard_normal(y.shape).astype(np.float32)
     explanation = refkernels.explain("attention", inputs, {"y": without_keys(inputs, y * noise)})
     assert explanation.cause is None

@@ -6,12 +6,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from command_helpers import refused
+from typer.testing import CliRunner
 
 from refkernels import registry
+from refkernels.cli.app import app
 from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import Session
 from refkernels.frameworks.remote import worker
@@ -282,11 +286,26 @@ def test_a_function_of_torch_tensors_has_autograd_s_gradients(
         assert half.outputs["y"].dtype == ml_dtypes.bfloat16
 
 
-def test_the_command_takes_the_op_from_the_name(mine: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "refkernels", "measure", "--kernel", f"{mine.name}:var"]
-    command += ["--dtype", "float32", "--case", CASE, "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=mine.parent)
-    assert done.returncode == 0, done.stderr
+Invoked = Callable[..., Any]
+
+
+@pytest.fixture
+def invoked(monkeypatch: pytest.MonkeyPatch) -> Invoked:
+    """invoked(folder, *words): what a command that is typed in that folder did."""
+
+    def run(folder: Path, *words: str) -> Any:
+        monkeypatch.chdir(folder)
+        return CliRunner().invoke(app, words)
+
+    return run
+
+
+def test_the_command_takes_the_op_from_the_name(
+    mine: Path, tmp_path: Path, invoked: Invoked
+) -> None:
+    words = ["--kernel", f"{mine.name}:var", "--dtype", "float32", "--case", CASE]
+    done = invoked(mine.parent, "measure", *words, "--out", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
     assert "1 op in" in " ".join(done.stdout.split())
     assert f"{mine.name}:var" in done.stdout
     for wrong, reason in (
@@ -294,52 +313,40 @@ def test_the_command_takes_the_op_from_the_name(mine: Path, tmp_path: Path) -> N
         (["--abi", "float32* x"], "give one"),
         (["--kernel", f"{mine.name}:secret"], "does not show its op"),
     ):
-        refused = subprocess.run(
-            [*command[:4], *wrong], capture_output=True, text=True, cwd=mine.parent
-        )
-        assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused.stderr
-        assert reason in refused.stderr
+        assert reason in refused(invoked(mine.parent, "measure", *wrong))
 
 
-def test_a_c_function_is_swept_explained_and_revealed_by_its_short_name(library: Path) -> None:
+def test_a_c_function_is_swept_explained_and_revealed_by_its_short_name(
+    library: Path, invoked: Invoked
+) -> None:
     folder = library.parent
     np.save(folder / "x.npy", X)
     np.save(folder / "y.npy", 1 / X)
     of_c = ["--kernel", "libmine.so:my_reciprocal", "--abi", "float32* x, float32* y, int64 n"]
-    swept = says("sweep", "reciprocal", *of_c, "--range", "1:1.001", cwd=folder)
-    assert "1 of 1 are correctly rounded throughout" in " ".join(swept.split())
-    explained = says(
-        "explain", "reciprocal", "--input", "x=x.npy", "--output", "mine:y=y.npy", *of_c, cwd=folder
-    )
-    assert "bit for bit" in explained or "the same bits" in explained
-    for text in (swept, explained):
-        assert "libmine.so:my_" in text
-        assert "float32*" not in text
+    swept = invoked(folder, "sweep", "reciprocal", *of_c, "--range", "1:1.001")
+    assert "1 of 1 are correctly rounded throughout" in " ".join(swept.stdout.split())
+    arrays = ("--input", "x=x.npy", "--output", "mine:y=y.npy")
+    explained = invoked(folder, "explain", "reciprocal", *arrays, *of_c)
+    assert "bit for bit" in explained.stdout or "the same bits" in explained.stdout
+    for done in (swept, explained):
+        assert done.exit_code == 0, done.output
+        assert "libmine.so:my_" in done.stdout
+        assert "float32*" not in done.stdout
 
 
-def test_the_order_of_a_python_function_is_revealed(mine: Path) -> None:
-    text = says("reveal", "sum", "--kernel", f"{mine.name}:my_sum", "--k", "8", cwd=mine.parent)
-    assert "1 + 3 + 5 + 7" in text
+def test_the_order_of_a_python_function_is_revealed(mine: Path, invoked: Invoked) -> None:
+    done = invoked(mine.parent, "reveal", "sum", "--kernel", f"{mine.name}:my_sum", "--k", "8")
+    assert "1 + 3 + 5 + 7" in done.stdout
 
 
-def says(*words: str, cwd: Path) -> str:
-    command = [sys.executable, "-m", "refkernels", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_file_that_fails_ends_the_command_with_its_reason_and_line(tmp_path: Path) -> None:
+def test_a_file_that_fails_ends_the_command_with_its_reason_and_line(
+    tmp_path: Path, invoked: Invoked
+) -> None:
     missing = "a_library_with_a_name_long_enough_that_a_report_would_have_cut_the_sentence_short"
     (tmp_path / "mine.py").write_text(f"import numpy\nimport {missing}\n\ndef var(x):\n    pass\n")
-    command = [sys.executable, "-m", "refkernels", "measure", "--kernel", "mine.py:var"]
-    done = subprocess.run(
-        [*command, "--framework", "numpy", "--dtype", "float32", "--case", CASE, "--out", "out"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 2
+    words = ["--kernel", "mine.py:var", "--framework", "numpy", "--dtype", "float32"]
+    done = invoked(tmp_path, "measure", *words, "--case", CASE, "--out", "out")
+    assert done.exit_code == 2
     assert done.stderr == (
         "refkernels: mine.py:var: line 2 of the file raised ModuleNotFoundError: No module named "
         f"'{missing}': install it for {sys.executable}, or name an interpreter that has it by "
@@ -499,18 +506,18 @@ def test_an_interpreter_that_cannot_serve_says_what_it_needs(
         assert re.search(reason, str(session.reason)), session.reason
 
 
-def test_a_kernel_that_answers_nothing_says_why_and_ends_with_status_1(tmp_path: Path) -> None:
+def test_a_kernel_that_answers_nothing_says_why_and_ends_with_status_1(
+    tmp_path: Path, invoked: Invoked
+) -> None:
     (tmp_path / "mine.py").write_text("def var(x, weight):\n    return x\n\ndef one(x): return x\n")
-    command = [sys.executable, "-m", "refkernels", "measure", "--op", "cross_entropy"]
-    command += ["--kernel", "mine.py:one", "--dtype", "float32", "--out", "out"]
-    listed = subprocess.run([*command, "--list"], capture_output=True, text=True, cwd=tmp_path)
-    name = listed.stdout.split("  (")[0]
-    done = subprocess.run([*command, "--case", name], capture_output=True, text=True, cwd=tmp_path)
+    command = ["measure", "--op", "cross_entropy", "--kernel", "mine.py:one", "--dtype", "float32"]
+    name = invoked(tmp_path, *command, "--list").stdout.split("  (")[0]
+    done = invoked(tmp_path, *command, "--out", "out", "--case", name)
     top = " ".join(done.stdout.split())
     assert "No answer from mine.py:one@op=cross_entropy: cross_entropy forward on cpu" in top
     assert "(Unbound: one takes no target)" in top
     assert ".." not in top.replace("...", "")
-    assert done.returncode == 1
+    assert done.exit_code == 1
 
 
 def test_a_flag_that_only_other_frameworks_have_is_refused_in_a_target_s_name(mine: Path) -> None:
