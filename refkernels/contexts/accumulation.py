@@ -31,6 +31,20 @@ def summed(
     return np.where(rounding.beyond(sizes * (1.0 + growth) * slack), np.inf, error)
 
 
+def counted(rounding: Rounding, reach: Doubles, sizes: Doubles, axis: int) -> Any:
+    """The n of `summed` for N terms of at most M + r, with sum S. Adding 0 rounds nothing. Terms of
+    at most u S / N make u S, and err by N u times that; adding some to a number of the format errs
+    by no more than they are. The m others err by u S (m - 1) (1 + (m + 2) u) where they meet, and
+    by u S where wider formats kept them: (m + 2) u S in all, if (m + 1)^2 + 2 N <= 1 / u."""
+    n, unit = reach.shape[axis], rounding.unit
+    terms, large = (
+        np.count_nonzero(reach > least, axis, keepdims=True)
+        for least in (0.0, sizes * (unit / max(n, 1)))
+    )
+    usable = ((large + 1.0) ** 2 + 2.0 * n) * unit <= 1.0
+    return np.where(usable, np.minimum(large + 3, terms), terms)
+
+
 def product(
     rounding: Rounding, terms: int | Doubles, sizes: Doubles, by_instructions: bool = False
 ) -> Doubles:

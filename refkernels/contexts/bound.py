@@ -11,7 +11,7 @@ compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and 
     a²           r (2 M + r)
     a^n          n r (M + r)^(n-1), then n - 1 roundings, `accumulation.power`
     f(a)         sup |f(ẑ) - f(z)|, `functions.spread`, then the library's limit
-    sum          Σ r + (m - 1) u Σ (M + r), m terms that are not 0; in any order, for any m
+    sum          Σ r + (m - 1) u Σ (M + r), `accumulation.counted`; in any order
     prod         `accumulation.products`; welford      `accumulation.moments`
     matmul       M_A R_B + R_A M_B + R_A R_B, then `accumulation.product`
     library      the library's limit, of exact arguments
@@ -93,8 +93,6 @@ class Bound(Unrounded):
     def bound(self, result: Value) -> Doubles:
         """sup |ẑ - z| of a result that is delivered in the storage format."""
         return parts(self.store(result)).error
-
-    # --- into the context --------------------------------------------------------------------
 
     def array(self, values: npt.NDArray[Any]) -> BoundValue:
         """Exact; an element that the working format does not hold is rounded on the way in."""
@@ -286,7 +284,7 @@ class Bound(Unrounded):
         with np.errstate(all="ignore"):
             reach = x.reach
             errors, sizes = (part.sum(axis, keepdims=True) for part in (x.error, reach))
-            terms = np.count_nonzero(reach, axis, keepdims=True)  # adding a 0 rounds nothing
+            terms = accumulation.counted(self.working, reach, sizes, axis)
             return self._summed(self.ball.sum(x.exact, axis), errors, sizes, terms, n)
 
     def _summed(

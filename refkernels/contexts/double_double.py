@@ -53,8 +53,6 @@ class DoubleDouble(Context):
     def __init__(self) -> None:
         self.ball = Ball()
 
-    # --- into the context --------------------------------------------------------------------
-
     def array(self, values: npt.NDArray[Any]) -> DoubleDoubleValue:
         return self._from_ball(self.ball.array(values))
 

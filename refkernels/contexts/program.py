@@ -158,8 +158,6 @@ class RowProgram:
                     pending.append(operand)
         return sum(_COST.get(part.op, 1) for part in loop if part.op not in ("array", "broadcast"))
 
-    # --- numbers -----------------------------------------------------------------------------
-
     def numbers(self) -> list[Node]:
         """The number nodes that loops and row nodes use; they are computed once, beforehand."""
         used = (

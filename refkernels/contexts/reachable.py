@@ -433,8 +433,6 @@ class Reachable(Bound):
         moved = Computed(low, high, nan, unsigned)
         return self._with(value, moved, exact=True, unsigned=unsigned)
 
-    # --- storage -----------------------------------------------------------------------------
-
     def store(self, a: Value) -> ReachableValue:
         return self._in_format(super().store(a), self.enter(a), self.delivered)
 

@@ -122,8 +122,6 @@ class Record(Context):
         number: int = self._known[key]
         return number
 
-    # --- into the context --------------------------------------------------------------------
-
     def array(self, values: Array) -> NodeValue:
         values = np.asarray(values)
         if values.dtype.kind in "iu" and not self.derived:

@@ -176,8 +176,6 @@ class Writer:
             rule = "total" if node.op == "sum" else "between"
             self._put(8, f"{m}, {r} = {rule}({', '.join(folded)})")
 
-    # --- one node ----------------------------------------------------------------------------
-
     def _statement(self, node: Node, at: str, stage: int | None = None) -> str:
         """The line that computes a node: at j of a loop's slices, at row i, or at a pick."""
         m, r = self._names(node)

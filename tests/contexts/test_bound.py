@@ -380,3 +380,22 @@ def test_zeros_in_a_sum_round_nothing(format: str) -> None:
             assert np.all(np.abs(got - exact) <= part + 2.0**-53 * np.abs(exact))
             compared += got.size
     assert compared == 54
+
+
+@pytest.mark.parametrize("format", ["float16", "float32"])
+def test_terms_that_are_far_below_their_sum_count_as_three(format: str) -> None:
+    """Whatever the order, and wherever partial sums are kept in float64 for a while."""
+    rng, xp, u = np.random.default_rng(14), Bound(format), formats.get(format).u
+    for k in (1, 3, 9):
+        a = formats.round_to(rng.uniform(0.2, 1.0, (40, 120)) * (u * 2.0**-9), format)
+        a[:, rng.permutation(120)[:k]] = formats.round_to(rng.uniform(1.0, 2.0, (40, k)), format)
+        bound = xp.bound(xp.sum(xp.array(a)))[:, 0]
+        assert np.all(bound <= (k + 2.1) * u * a.astype(float).sum(1))
+        for row, most in zip(a, bound, strict=True):
+            sums = [*row.astype(float)]
+            while len(sums) > 1:
+                i, j = sorted(rng.permutation(len(sums))[:2])
+                both = sums.pop(j) + sums.pop(i)
+                kept = bool(sums) and rng.random() < 0.5
+                sums.append(both if kept else float(formats.round_to(np.array(both), format)))
+            assert abs(sums[0] - math.fsum(row)) <= most
