@@ -19,7 +19,6 @@ from refkernels.range_limits import VAGUE, RangeLimits, doubtful_error
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
-Places = list[int]
 Breaks = tuple[tuple[str, ...], Bools]
 
 
@@ -36,7 +35,7 @@ class JudgedOutput:
                 where
 
     For messages only: `product`, the letters of a sum of products; `cause`, which gives the cause
-    of a failure at the worst places; `conditions`, the condition numbers of all outputs.
+    of a failure; `conditions`, the condition numbers of all outputs.
     """
 
     name: str
@@ -53,7 +52,7 @@ class JudgedOutput:
     inputs: Mapping[str, Array] = field(default_factory=dict)
     limits: RangeLimits | None = None
     breaks: Callable[[Array, Bools], Breaks] = lambda got, _: ((), got != got)
-    cause: Callable[[Places], str | None] = lambda places: None
+    cause: Callable[[], str | None] = lambda: None
     conditions: Callable[[], Mapping[str, Array]] = dict
 
     @cached_property
@@ -127,7 +126,7 @@ class JudgedOutput:
         ratio = np.where(passing, 0.0, np.where(np.isnan(ratio), math.inf, ratio))
         return np.where(self.breaking.reshape(-1), math.inf, ratio)
 
-    def worst(self, count: int) -> Places:
+    def worst(self, count: int) -> list[int]:
         """Flat indices of at most `count` elements, the worst first, without those whose ratio is
         below a thousandth of the worst one's."""
         order = np.argsort(-self.ratios, kind="stable")[:count]

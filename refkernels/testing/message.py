@@ -13,7 +13,6 @@ from refkernels.reporting.words.process import flushing
 from refkernels.testing.answer import JudgedOutput
 
 _SHOWN = 5  # worst elements
-_SEARCHED = 64  # worst elements in which a cause is looked for
 
 
 def message(head: str, answer: JudgedOutput, limit: str = "bound") -> str:
@@ -22,7 +21,7 @@ def message(head: str, answer: JudgedOutput, limit: str = "bound") -> str:
     for place in answer.worst(_SHOWN):
         lines += _element_lines(answer, place, limit)
     none_certified = answer.summary.counts["uncertified"] == answer.got.size
-    known_cause = None if none_certified else answer.cause(answer.worst(_SEARCHED))
+    known_cause = None if none_certified else answer.cause()
     last = known_cause or f"  Next step: {_next_step(answer)}"
     if mode.flushing():
         last += f"\n  {flushing(mode.since() or '')}"
