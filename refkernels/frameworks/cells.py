@@ -275,8 +275,7 @@ class CellSession:
     def _laid_out(self, call: CellCall) -> tuple[Path, dict[str, Any], bytes]:
         """Write the inputs; the file, the message, and the file's content."""
         content = bytearray()
-        placed: dict[str, Any] = {}
-        dtypes = {}
+        placed, dtypes = dict[str, Any](), dict[str, str]()
         path = self._cell.path / f"slot-{call.slot}"
         for name, value in call.inputs.items():
             arrays = value if isinstance(value, list | tuple) else [value]
@@ -328,7 +327,8 @@ def _place(array: Array, path: str, content: bytearray, before: bool) -> dict[st
     bits = array.view(np.uint16) if name == "bfloat16" else array
     extent, strides = _extent(bits)
     pages = max(-(-extent // PAGE), 1)
-    first = 0 if before else (pages * PAGE - extent) // ALIGNMENT * ALIGNMENT
+    step = ALIGNMENT if bits.flags.c_contiguous else 1  # a view may begin at any element
+    first = 0 if before else (pages * PAGE - extent) // step * step
     whole = np.full(pages * PAGE // 2, POISON, np.uint16)
     region: Array = np.ndarray(bits.shape, bits.dtype, whole.data, first, strides)
     region[...] = bits

@@ -63,3 +63,22 @@ def elements(inputs: Mapping[str, Any]) -> int:
     """Of all arrays."""
     lists = (value if isinstance(value, list) else [value] for value in inputs.values())
     return sum(np.size(array) for arrays in lists for array in arrays)
+
+
+def shape_of(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"of {len(value)}"
+    return "(" + ", ".join(map(str, value.shape)) + ("," if value.ndim == 1 else "") + ")"
+
+
+def with_marker(inputs: Mapping[str, Any], before: Any, after: Any) -> dict[str, Any]:
+    """The inputs, in which integers equal to a param's old value (labels to ignore) have its new
+    value."""
+    if type(before) is not int or type(after) is not int:
+        return dict(inputs)
+    return {
+        name: np.where(array == before, array.dtype.type(after), array)
+        if isinstance(array, np.ndarray) and array.dtype.kind == "i"
+        else array
+        for name, array in inputs.items()
+    }

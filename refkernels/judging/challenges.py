@@ -19,7 +19,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.judging import data
-from refkernels.judging.cases import ELEMENTS, OpCases, elements, first_axes
+from refkernels.judging.cases import ELEMENTS, OpCases, elements, first_axes, shape_of, with_marker
 from refkernels.judging.data import Draw, InputRoles, Shapes
 from refkernels.judging.questions import ANYTHING, AXES, KernelDomain, is_float, is_question
 from refkernels.judging.shapes import LONG, TRIES, WIDE, ShapeDrawer
@@ -65,7 +65,9 @@ class Drawer:
         takes = self.op.takes(self.direction)
         floats = [(n, a) for arrays, _ in built for n, a in arrays.items() if is_float(a)]
         floating = {n for n, _ in floats}
-        positive = floating.intersection(takes) - {n for n, a in floats if _low(a) < 0}
+        positive = floating.intersection(takes) - {
+            n for n, a in floats if np.any((a < 0) & np.isfinite(a))
+        }
         if not self.op.elementwise:  # one element whose answer is NaN may spoil the whole output
             usual = [arrays for arrays, params in built if params == dict(self.op.params)]
             smallest = min(usual, key=elements, default={})
@@ -148,16 +150,36 @@ class Drawer:
 
     def long(self, rng: np.random.Generator, size: int) -> Iterator[Challenge]:
         """A letter as long as in large models, in numbers that show a wrong row, and in sums that
-        must be exact."""
+        must be exact or have few terms."""
         own = rng.permutation(next(iter(self.roles.arguments.values())).own)
         letters = sorted(map(str, own), key=lambda x: x not in self._related)
-        for family in (str(rng.choice(_TELLING)), *(["exact"] if self.summed else [])):
-            draw, found = FAMILIES[family], list[Challenge]()
-            for shapes in self.shapes.long(rng, size, self._related) if self.free else ():
-                found += self._drawn(family, draw, rng, shapes)
-            for built in self._lengthened(letters, LONG) if not self.free else ():
-                found.append(self._redrawn(family, draw, rng, built))
+        plan = {str(rng.choice(_TELLING)): None, "exact": None, "few": 1}
+        left_out = ["exact"] * (not self.summed) + ["few"] * (len(self._related) != 1)
+        for family, most in plan.items():
+            if family in left_out:
+                continue
+            draw = data.few(self._void) if family == "few" else FAMILIES[family]
+            if self.free:
+                shapes = itertools.islice(self.shapes.long(rng, size, self._related), most)
+                found = [c for drawn in shapes for c in self._drawn(family, draw, rng, drawn)]
+            else:
+                lengthened = self._lengthened(letters, LONG)
+                found = [self._redrawn(family, draw, rng, built) for built in lengthened]
             yield from (_of_family("long", challenge) for challenge in found)
+
+    @cached_property
+    def _void(self) -> float:
+        """What adds next to nothing to a row of the first input with rows: a negative number where
+        an exponential makes that 0, as it does minus infinity; else 0."""
+        name, typicals = str(self.roles.first), self.typicals(np.random.default_rng(0), 1)
+        for like in [challenge for challenge in typicals if name in challenge.floats][:1]:
+            array = like.floats[name].copy()
+            np.moveaxis(array, self.roles.along[name] or -1, -1)[..., 0] = -np.inf
+            question = {**like.inputs, name: array}, like.params, self._format
+            answers = map(to_float64, self.op.plain(self.direction, *question).values())
+            if all(np.any(np.isfinite(answer) & (answer != 0.0)) for answer in answers):
+                return -64.0
+        return 0.0
 
     def own(self, rng: np.random.Generator, most: int) -> Iterator[Challenge]:
         """The kernel's own shapes; if the product of all lengths is more than `most`, each of their
@@ -393,7 +415,7 @@ class Drawer:
     def _challenge(
         self, family: str, inputs: Mapping[str, Any], params: Mapping[str, Any]
     ) -> Challenge:
-        parts = [f"{name} {_shape(array)}" for name, array in inputs.items()]
+        parts = [f"{name} {shape_of(array)}" for name, array in inputs.items()]
         usual = self.op.params
         parts += [f"{name}={value}" for name, value in params.items() if value != usual[name]]
         exact = family == "exact"
@@ -431,7 +453,7 @@ class Drawer:
             if values:
                 value = values[int(rng.integers(len(values)))]
                 for like in self.typicals(rng, 1):
-                    inputs = _with_marker(like.inputs, like.params[name], value)
+                    inputs = with_marker(like.inputs, like.params[name], value)
                     yield self._challenge("hard", inputs, {**like.params, name: value})
 
     def _on_case(
@@ -470,27 +492,3 @@ class Drawer:
 
 def _of_family(family: str, challenge: Challenge) -> Challenge:
     return replace(challenge, family=family, name=f"{family}: {challenge.name}")
-
-
-def _low(array: Array) -> float:
-    wide = array.astype(np.float64)
-    return float(np.min(wide, initial=0.0, where=np.isfinite(wide)))
-
-
-def _shape(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"of {len(value)}"
-    return "(" + ", ".join(map(str, value.shape)) + ("," if value.ndim == 1 else "") + ")"
-
-
-def _with_marker(inputs: Mapping[str, Any], before: Any, after: Any) -> dict[str, Any]:
-    """The inputs, in which integers equal to a param's old value (labels to ignore) have its new
-    value."""
-    if type(before) is not int or type(after) is not int:
-        return dict(inputs)
-    return {
-        name: np.where(array == before, array.dtype.type(after), array)
-        if isinstance(array, np.ndarray) and array.dtype.kind == "i"
-        else array
-        for name, array in inputs.items()
-    }

@@ -4,6 +4,7 @@
     positive      numbers of one sign: errors of all terms add up
     integers      partial sums stay below 2^p, so that every right order gives the same bits
     one_hot       one number that is not 0 in each row: an answer has one term
+    few           few numbers that count in each row: the bound of a long row counts few terms
     powers        powers of two: products are exact
     two_valued    c + d and c - d: a wrong statistic, or one of a part of the row, is off by O(1)
     scales        every row on its own scale, and every number that is a question of its own
@@ -36,6 +37,7 @@ from refkernels.ops.letters import ROWS, Argument, Signature
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Shapes = Mapping[str, tuple[int, ...]]
+FEW = 64  # numbers of a row
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def integers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format
             axis = roles.along[name]
             if axis is not None and shape and shape[axis] > longest:
                 rows = _rows(drawn[name], axis)
-                rows[..., rng.permutation(rows.shape[-1])[longest:]] = 0.0
+                rows[..., ~_kept(rng, rows.shape[-1], longest)] = 0.0
         else:
             drawn[name] = rng.choice((-1.0, 0.0, 1.0), shape)
     return drawn
@@ -129,6 +131,27 @@ def one_hot(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
         kept = np.arange(rows.shape[-1]) == hot[..., None]
         rows[...] = np.where(kept, 4.0 * rows, 0.0)
     return drawn
+
+
+def few(void: float) -> Draw:
+    """`void`: what adds nothing to a row."""
+
+    def draw(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+        drawn = typical(rng, shapes, roles, format)
+        if (name := roles.first or "") in shapes and drawn[name].size:
+            rows = _rows(drawn[name], roles.along[name])
+            rows[..., ~_kept(rng, rows.shape[-1], FEW)] = void
+        return drawn
+
+    return draw
+
+
+def _kept(rng: np.random.Generator, n: int, count: int) -> npt.NDArray[np.bool_]:
+    """So many of n places: at both ends, where tiles are missed, and between."""
+    kept, ends = np.zeros(n, np.bool_), min(count // 4, n // 2)
+    kept[:ends] = kept[n - ends :] = True
+    kept[rng.permutation(n)[: count - 2 * ends]] = True
+    return kept
 
 
 def powers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:

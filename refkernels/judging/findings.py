@@ -13,7 +13,6 @@ from refkernels.judging.judgement import Reason
 from refkernels.judging.standard import AnswerFault, Challenge
 
 _KILL = int(getattr(signal, "SIGKILL", 9))  # what a machine without memory sends
-_KEPT = 40  # refused answers, for the cause
 _MEASURED = 24  # answers, in search of errors that another form avoids
 
 
@@ -87,7 +86,7 @@ class Findings:
         self.outputs = self.outputs.union(reply.outputs)
         if fault is None and self.avoidable is None and len(self.answered) <= _MEASURED:
             self.avoidable = challenge.avoidable(reply.outputs)
-        if fault and len(self.refused) < _KEPT:
+        if fault:
             self.refused.append((challenge, reply, fault))
         return fault
 

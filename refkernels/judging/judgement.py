@@ -20,8 +20,6 @@ RIGHT, LOWER, LIMITED, WRONG, UNFAIR, NOT_ENOUGH = VERDICTS = (
     "not_enough_shown",
 )
 
-_RENAMED = {"smallest": "smallest_error_ulp", "longest": "longest_axis", "axes": "leading_axes"}
-
 
 @dataclass(frozen=True)
 class Reason:
@@ -44,11 +42,11 @@ class Judgement:
                 answered ones reject every decoy
     killed      the mutants that these challenges refuse; `alive`: those that they do not refuse;
                 `hidden`: those whose every error the bound of right kernels allows
-    smallest    by output, the smallest error that would have been seen in some element, in ulp
-    longest     the longest axis of an input that it answered
+    smallest_error_ulp  by output, the smallest error that would have been seen in some element
+    longest_axis        the longest axis of an input that it answered
     declined    what it declined and need not take: inputs, params with values, challenges
     lengths     the only lengths, by letter, and formats, by input, and `shapes` as declared
-    axes        the only numbers of leading axes that it takes; empty for all
+    leading_axes        the only numbers of them that it takes; empty for all
     widened     of a statistical verdict, the outputs, with the calls that widen their bounds most
     avoidable   an answer whose errors another form of the op avoids: its challenge, and how many
                 elements err how much more than which form
@@ -70,14 +68,14 @@ class Judgement:
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
-    smallest: Mapping[str, float] = field(default_factory=dict)
-    longest: int = 0
+    smallest_error_ulp: Mapping[str, float] = field(default_factory=dict)
+    longest_axis: int = 0
     calls: int = 0
     declined: tuple[str, ...] = ()
     lengths: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
-    axes: tuple[int, ...] = ()
+    leading_axes: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()
     widened: tuple[str, ...] = ()
     avoidable: Mapping[str, Any] | None = None
@@ -103,7 +101,6 @@ class Judgement:
         families = self.families.items()
         fields["families"] = {n: {"asked": asked, "telling": told} for n, (asked, told) in families}
         fields["mutants"] = {name: fields.pop(name) for name in ("killed", "alive", "hidden")}
-        fields |= {name: fields.pop(field) for field, name in _RENAMED.items()}
         fields = {k: v for k, v in fields.items() if v or k not in ("task", "why")}
         record = {"schema": SCHEMA, "kind": "judgement", **fields}
         stored: dict[str, Any] = storable(record)

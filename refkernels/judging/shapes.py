@@ -30,7 +30,8 @@ WIDE = 2**15 + 3  # a length beyond the integers of 16 bits
 LONG = 2**17  # a letter's length, at least, beyond what kernels are tried on
 TERMS, MANY = 2**9, 2**11  # of terms, each of which counts, and of other letters
 MOST = 2**22  # the product of all lengths of what is long
-TILES = (128, 256, 384)
+USUAL = (512, 768, 1024, 2048, 4096)  # in models
+TILE, TILES = 16, (128, 256, 384)
 _ROWS: Sequence[Sequence[tuple[int, ...]]] = (
     ((3,), (2, 3), (7,)),
     ((17,), (3, 5), (2, 2, 3), (2, 1, 2, 3)),
@@ -66,26 +67,16 @@ class ShapeDrawer:
         leading: tuple[int, ...] | None = None,
     ) -> Shapes:
         """Shapes for a family: lengths drawn by letter, with no more work than the round allows."""
-        letters = self.letters
-        longest = longest_exact(self.format) // 2 if exact else 1 << 30
-
-        def drawn(size: int) -> tuple[tuple[int, ...], dict[str, int]]:
-            """Rows of this size, and lengths of the round's."""
-            rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
-            if not self.coupled and leading is None:
-                rows = (*rows, int(rng.choice(LENGTHS[2])))  # each number is a question of its own
-            return self.leading(rows), {x: self._length(x, rng, usual, longest) for x in letters}
-
-        def shortened() -> tuple[tuple[int, ...], dict[str, int]]:
-            """The same with few rows, and as many short lengths as the work needs."""
-            rows, lengths = drawn(0)
-            for letter in rng.permutation(letters):
-                if _product(rows, lengths) > WORK[size]:
-                    lengths[str(letter)] = self._length(letter, rng, SHORT, longest)
-            return rows, lengths
-
-        usual = LENGTHS[size]
-        rows, lengths = _within(WORK[size], lambda: drawn(size), shortened)
+        longest, usual = longest_exact(self.format) // 2 if exact else 1 << 30, LENGTHS[size]
+        rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
+        if not self.coupled and leading is None:
+            rows = (*rows, int(rng.choice(LENGTHS[2])))  # each number is a question of its own
+        rows = self.leading(rows)
+        lengths = {x: self._length(x, rng, usual, longest) for x in self.letters}
+        for letter in rng.permutation(self.letters * TRIES):  # one after another is made short
+            if _product(rows, lengths) <= WORK[size]:
+                break
+            lengths[str(letter)] = self._length(letter, rng, SHORT, longest)
         return self.of_lengths(lengths, rows)
 
     def odd(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
@@ -114,15 +105,20 @@ class ShapeDrawer:
 
     def long(self, rng: np.random.Generator, size: int, related: set[str]) -> Iterator[Shapes]:
         """One letter, a related one if any is, as long as in large models, beside short ones; each
-        letter at an odd length at which one term more or less shows; many rows."""
+        letter at an odd length at which one term more or less shows; all letters at whole tiles;
+        each related letter at lengths for which kernels have special cases; many rows."""
         letters = [str(x) for x in rng.permutation(self.letters) if x not in self.lengths]
         letters.sort(key=lambda x: x not in related)
         plan = [(x, LONG << size) for x in letters[:1]]
         plan += [(x, TERMS if x in related else MANY) for x in letters]
         rows = self.leading((1,))
         drawn = [({x: int(rng.integers(least, 2 * least)) | 1}, rows) for x, least in plan]
+        tiles = int(MOST ** (1 / max(len(self.letters), 1))) // TILE
+        if len(letters) > 1 and tiles:
+            drawn.append((dict.fromkeys(letters, tiles * TILE), rows))
+        drawn += [({x: n}, rows) for x in letters if x in related for n in USUAL]
         if any(argument.rows for argument in self.arguments.values()) and len(letters) < 2:
-            n, m = (int(rng.integers(TERMS, 2 * TERMS)) for _ in range(2))
+            n, m = (int(rng.integers(least, 2 * least)) for least in (TERMS, TERMS // 2))
             drawn.append((dict.fromkeys(letters, n), self.leading((m if letters else n * m,))))
         for lengths, rows in drawn:
             chosen = self._lengths({**dict.fromkeys(self.letters, 2), **lengths}, rng)
@@ -168,20 +164,6 @@ class ShapeDrawer:
 
     def _lengths(self, others: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
         return {x: int(rng.choice(self.lengths.get(x) or [n])) for x, n in others.items()}
-
-
-def _within(
-    most: int, *draws: Callable[[], tuple[tuple[int, ...], dict[str, int]]]
-) -> tuple[tuple[int, ...], dict[str, int]]:
-    """The first of some draws of rows and lengths, by each function in turn, whose product is at
-    most `most`; if none is, as for the six letters of a convolution, that of the least."""
-    drawn = []
-    for draw in draws:
-        for _ in range(TRIES):
-            drawn.append(draw())
-            if _product(*drawn[-1]) <= most:
-                return drawn[-1]
-    return min(drawn, key=lambda shape: _product(*shape))
 
 
 def _product(rows: Sequence[int], lengths: Mapping[str, int]) -> int:

@@ -107,6 +107,12 @@ CHEATS = {
     "large_numbers_lost": (WRONG, "wrong_bound"),
     "one_tile_missed": (WRONG, "wrong_bound"),
     "last_row_of_many": (WRONG, "wrong_bound"),
+    "half_in_long_rows": (WRONG, "wrong_bound"),
+    "tf32_in_whole_tiles": (WRONG, "wrong_bound"),
+    "end_of_a_long_sum": (WRONG, "wrong_bound"),
+    "a_quarter_of_a_long_sum": (WRONG, "wrong_bound"),
+    "special_case_of_1024": (WRONG, "wrong_bound"),
+    "whole_vectors": (WRONG, "wrong_bound"),
     "answers_in_a_thread": (WRONG, "unwritten"),
     "patches_the_clock": (UNFAIR, "replaces"),  # and timed truly, see below
     "falls_back": (RIGHT, ""),

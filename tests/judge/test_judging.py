@@ -22,7 +22,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import precision, shapes
+from refkernels.judging import mutants, precision, shapes
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import decoy_of
 from refkernels.judging.examination import Examinations, KernelExamination
@@ -37,6 +37,10 @@ from refkernels.reporting.words import judgement as words
 from refkernels.testing import judge
 
 RIGHT = Path(__file__).parent / "right"
+SHARED = Examinations()
+QUICK: dict[str, Any] = {
+    "level": "quick", "seed": 3, "causes": False, "mutants": False, "examinations": SHARED,
+}  # fmt: skip
 judging = import_module("refkernels.judging.judge")  # the module, not the function
 
 
@@ -56,8 +60,7 @@ def test_partial_sums_of_the_exact_family_stay_below_two_to_the_p(dtype: str) ->
     a, b = (challenge.inputs[name].astype(np.float64) for name in ("a", "b"))
     largest = np.max(np.abs(a) @ np.abs(b))
     p = max(formats.get(dtype).p, formats.BINARY32.p)
-    assert 0 < largest <= 2.0**p
-    assert largest <= formats.get(dtype).max
+    assert 0 < largest <= min(2.0**p, formats.get(dtype).max)
     narrower = a.astype(np.float16) if dtype == "float32" else a.astype(np.float32)
     assert dtype in ("float16", "bfloat16") or not np.any(narrower == a)
 
@@ -71,25 +74,6 @@ def test_a_product_of_one_term_is_held_to_a_few_roundings() -> None:
     assert np.all(standard.bound["c"] >= 12.9 * u * exact)  # what a product of split floats needs
 
 
-def test_channels_of_zeros_do_not_widen_the_bound_of_winograds_filtering() -> None:
-    op, rng = registry.get("conv2d"), np.random.default_rng(3)
-    assert op.formulas is not None
-    x, weight = rng.standard_normal((1, 64, 6, 6)), rng.standard_normal((2, 64, 3, 3))
-    x[:, 1:] = 0.0
-    whole, one = (
-        op.formulas.form_bounds(
-            "forward",
-            {"x": x[:, :n].astype(np.float32), "weight": weight[:, :n].astype(np.float32)},
-            op.params,
-            "float32",
-        )
-        for n in (64, 1)
-    )
-    assert {"winograd_2", "winograd_4"} <= whole.keys()
-    for form in whole:  # but for roundings of float64, in which the bound is computed
-        assert np.all(whole[form]["y"] <= one[form]["y"] * (1.0 + 2.0**-20)), form
-
-
 def test_a_broken_property_is_shown_where_it_is_broken() -> None:
     (challenge,) = [
         challenge
@@ -97,8 +81,8 @@ def test_a_broken_property_is_shown_where_it_is_broken() -> None:
         if challenge.family == "hard" and np.any(challenge.inputs["x"] == formats.BINARY32.max)
     ]
     x, right = challenge.inputs["x"], challenge.standard().rounded["y"]
-    fault = challenge.fault({"y": np.where(x == formats.BINARY32.max, np.float32(np.inf), right)})
-    assert fault is not None
+    wrong = np.where(x == formats.BINARY32.max, np.float32(np.inf), right)
+    fault: Any = challenge.fault({"y": wrong})
     assert fault.got == "inf"
     assert x[fault.index] == formats.BINARY32.max
 
@@ -134,7 +118,7 @@ def test_the_first_question_has_every_optional_input_of_the_cases() -> None:
 def test_a_right_kernel_of_a_form_that_loses_digits_is_told_of_another(
     kernel: str, avoids: bool
 ) -> None:
-    judgement = verdict_on(f"{RIGHT}/gelu.py:{kernel}", level="quick", seed=3, causes=False)
+    judgement = verdict_on(f"{RIGHT}/gelu.py:{kernel}", **QUICK)
     assert judgement.right
     assert (judgement.avoidable is None) == avoids
     for lang, clause in (("en", "avoidable: "), ("zh", "可避免：")):
@@ -174,7 +158,7 @@ def test_shifted_numbers_have_one_large_mean_along_all_letters_of_a_row(op: str)
 def test_no_kernel_may_decline_the_calls_of_one_process() -> None:
     """Else one that keeps the classes of its first call would be asked no second one."""
     for op in ("cross_entropy", "nll", "embedding", "rotary", "clip_by_norm"):
-        for seed in range(12):
+        for seed in range(6):
             examination = KernelExamination(registry.get(op), "forward", "float32", seed)
             first = examination.calls.challenges[0]
             assert first.owed, (op, seed, first.inputs.keys(), first.params)
@@ -242,9 +226,8 @@ def test_bits_are_demanded_of_sums_that_are_longer_than_two_to_the_p(
     assert standard.exact(name)
     right = standard.rounded[name]
     beside = np.nextafter(right, right.dtype.type(np.inf))
-    fault = challenge.fault({name: beside})
+    fault: Any = challenge.fault({name: beside})
     assert challenge.fault({name: right}) is None
-    assert fault is not None
     assert fault.kind in ("bits", "bound")  # a bound of the terms that are not 0 may be enough
 
 
@@ -322,11 +305,9 @@ def test_a_special_value_may_be_that_of_the_kernel_which_defines_them() -> None:
     kernel, other = (
         f"{RIGHT.parent}/{name}" for name in ("cheats/nan_ignored.py", "right/softmax.py")
     )
-    settings = {"level": "quick", "seed": 3, "causes": False, "mutants": False}
-    settings["examinations"] = Examinations()
-    own = verdict_on(f"{kernel}:softmax", definition=f"{kernel}:softmax", **settings)
+    own = verdict_on(f"{kernel}:softmax", definition=f"{kernel}:softmax", **QUICK)
     of_other = verdict_on(
-        f"{kernel}:softmax", definition=f"{other}:float64_softmax@op=softmax", **settings
+        f"{kernel}:softmax", definition=f"{other}:float64_softmax@op=softmax", **QUICK
     )
     assert own.verdict == "right", own.reasons
     assert "special_as_defined" in own.flags
@@ -382,7 +363,8 @@ def test_what_a_loaded_machine_may_have_stopped_is_not_wrong(
         monkeypatch.setattr(cells, "COMPILING", 0.5)
         monkeypatch.setattr(judging, "JudgedKernel", partial(JudgedKernel, seconds=0.5))
     (tmp_path / "stopped.py").write_text(STOPPED, encoding="utf-8")
-    judgement = verdict_on(f"{tmp_path}/stopped.py:{function}_gelu", level="quick", seed=1)
+    kernel = f"{tmp_path}/stopped.py:{function}_gelu"
+    judgement = verdict_on(kernel, level="quick", seed=3, examinations=SHARED)
     assert judgement.verdict == "not_enough_shown"
     assert {reason.kind for reason in judgement.reasons} == {"no_answer"}
     assert {reason.details["status"] for reason in judgement.reasons} == {status}
@@ -419,7 +401,7 @@ def matmul(a, b):
 def test_a_product_of_matrices_alone_is_right_for_matrices(tmp_path: Path) -> None:
     (tmp_path / "plane.py").write_text(PLANE, encoding="utf-8")
     judgement = judge(f"{tmp_path}/plane.py:matmul", level="quick", seed=3)
-    assert (judgement.verdict, judgement.axes) == ("right", (0,)), judgement.reasons
+    assert (judgement.verdict, judgement.leading_axes) == ("right", (0,)), judgement.reasons
 
 
 BARE = """
@@ -591,7 +573,7 @@ def test_later_rounds_end_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(judging.LEVELS, "default", judging.Level(3, 0.0, 1.0))
     monkeypatch.setattr(judging, "_ask", asked := Mock(wraps=judging._ask))
     kernel = f"{RIGHT}/softmax.py:float64_softmax"
-    judgement = verdict_on(kernel, seed=3, causes=False, examinations=Examinations())
+    judgement = verdict_on(kernel, seed=3, causes=False, examinations=SHARED)
     assert judgement.verdict == "right"
     assert asked.call_count == 1
     assert "not_all_tried" in judgement.flags
@@ -599,7 +581,7 @@ def test_later_rounds_end_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_verdict_names_what_of_its_inputs_a_kernel_declined() -> None:
     kernel = f"{RIGHT}/softmax.py:float64_softmax"
-    judgement = verdict_on(kernel, level="quick", seed=3, causes=False, mutants=False)
+    judgement = verdict_on(kernel, **QUICK)
     assert "axis=0" in judgement.declined
     assert any(part.startswith("shapes: x (") and ", 0)" in part for part in judgement.declined)
     assert not set(judgement.declined) & set(judgement.families)
@@ -634,9 +616,12 @@ def test_a_weight_that_meets_the_padding_may_take_no_part_if_a_model_says_so() -
 
 @pytest.mark.parametrize("seed", [0, 2])
 def test_a_param_that_shows_in_a_case_alone_is_asked_there(seed: int) -> None:
-    examination = KernelExamination(registry.get("adamw"), "forward", "float32", seed)
-    shown = examination.shown(examination.round(0))
-    assert "weight_decay_differs" in shown.killed
+    challenges = KernelExamination(registry.get("adamw"), "forward", "float32", seed).round(0)
+    assert any(
+        challenge.fault(mutants._other_param("weight_decay", 1.01, challenge)) is not None
+        for challenge in challenges
+        if challenge.params["weight_decay"] and challenge.family == "hard" and challenge.has_answer
+    )
 
 
 def test_a_kernel_that_gives_text_is_wrong(odd: Path) -> None:
@@ -652,27 +637,22 @@ def test_an_output_that_is_not_an_array_is_not_in_lower_precision() -> None:
     }
     model = precision.PrecisionModel(formats.BINARY16, "results")
     assert precision.explaining_model([(challenge, narrow)]) == model
-    assert (
-        precision.explaining_model([(challenge, {**narrow, "mean": (narrow["mean"],) * 2})]) is None
-    )
+    lists = {**narrow, "mean": (narrow["mean"],) * 2}
+    assert precision.explaining_model([(challenge, lists)]) is None
 
 
 def test_one_number_is_not_called_a_constant_and_an_empty_array_is_not_called_zeros() -> None:
     (challenge,) = [challenge for challenge in drawn("sum") if challenge.family == "typical"]
-    one, none = np.ones((), np.float32), np.ones((0,), np.float32)
-    assert decoy_of([(challenge, {"y": one})]) is None
-    assert decoy_of([(challenge, {"y": none})]) is None
-    assert decoy_of([(challenge, {"y": np.ones(3, np.float32)})]) == "answers_constant"
+    for shape, decoy in (((), None), ((0,), None), ((3,), "answers_constant")):
+        assert decoy_of([(challenge, {"y": np.ones(shape, np.float32)})]) == decoy
 
 
 def test_every_output_is_no_narrower_than_its_inputs_and_never_left_out() -> None:
     (challenge,) = [challenge for challenge in drawn("layernorm") if challenge.family == "typical"]
     right = challenge.standard().rounded
     assert challenge.fault({"y": right["y"]}) is None
-    narrow = challenge.fault({**right, "mean": right["mean"].astype(np.float16)})
-    lost = challenge.fault({"y": right["y"]}, frozenset({"y", "rstd"}))
-    assert narrow is not None
-    assert lost is not None
+    narrow: Any = challenge.fault({**right, "mean": right["mean"].astype(np.float16)})
+    lost: Any = challenge.fault({"y": right["y"]}, frozenset({"y", "rstd"}))
     assert (narrow.kind, narrow.output) == ("dtype", "mean")
     assert (lost.kind, lost.output) == ("missing", "rstd")
 
@@ -744,7 +724,7 @@ def test_a_sum_of_rows_in_c_is_right_for_any_number_of_axes(tmp_path: Path) -> N
         verdict_on(f"{library}:{name}@{abi}", "sum", level="quick", seed=4, examinations=examined)
         for name in ("sum", "short_sum")
     )
-    assert (right.verdict, right.axes) == ("right", ()), right.reasons
+    assert (right.verdict, right.leading_axes) == ("right", ()), right.reasons
     assert short.verdict == "wrong"
     assert short.cause is not None
     assert short.cause["cause"] == "dropped_tail"
