@@ -30,10 +30,11 @@ def components(graph: Graph, output: Node) -> Places | None:
     """A number at each element of an output: elements with the same are connected. None for a
     graph that is too large."""
     wanted = [output]
-    fixed: set[Node] = set()  # numbers, and what is computed from numbers alone
+    fixed: set[Node] = set()  # numbers and params, and what is computed from these alone
     given: set[Node] = set()  # these, and inputs, however their elements are moved
     for node in in_order(wanted):
-        if node.op in _FIXED or (node.operands and fixed.issuperset(node.operands)):
+        is_param = node.op == "input" and not node.shape
+        if node.op in _FIXED or is_param or (node.operands and fixed.issuperset(node.operands)):
             fixed.add(node)
         if (
             node in fixed

@@ -10,6 +10,7 @@ kernel that it is charged to, never the other's.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,9 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import evidence
+from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.explanation import Difference, Explanation
-from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import agreement
 from refkernels.records.words import CONFIDENCES, Confidence
@@ -63,7 +64,7 @@ def difference(
         if first is not None and second is not None
     }
     shares = {name: share(problem, name, first[name], second[name]) for name in differing}
-    causes = [_cause(sides, name, shares[name], models[name]) for name in differing]
+    causes = [_cause(problem, sides, name, shares[name], models[name]) for name in differing]
     faults = [named for named in causes if named[0] not in (None, *HARMLESS)]
     others = (named for named in causes if named[0])
     cause, confidence, numbers = next(iter([*faults, *others]), _NO_CAUSE)
@@ -109,7 +110,11 @@ def _misplaced(got: Array, rounded: Array) -> Array:
 
 
 def _cause(
-    sides: tuple[_Side, _Side], output: str, share_of_first: float, models: list[Candidate | None]
+    problem: Problem,
+    sides: tuple[_Side, _Side],
+    output: str,
+    share_of_first: float,
+    models: list[Candidate | None],
 ) -> Named:
     """The cause of the kernel that one output's difference is charged to."""
     first, second = (_candidate_of(side, output) for side in sides)
@@ -119,7 +124,7 @@ def _cause(
         if candidate is not None and candidate.cause not in HARMLESS
     ]
     if not faults:
-        return _orders(*models)
+        return _orders(problem, sides, output, *models)
     if len(faults) == 2 and faults[0].cause == faults[1].cause:
         return _same_fault(sides, *faults)
     charged = first if share_of_first >= 0.5 else second
@@ -160,11 +165,24 @@ def _same_fault(sides: tuple[_Side, _Side], first: Candidate, second: Candidate)
     return first.cause, _less_sure(first, second), {**numbers, "output": first.output}
 
 
-def _orders(first: Candidate | None, second: Candidate | None) -> Named:
-    """The cause between two models of one output, each of which has all its kernel's bits."""
+def _orders(
+    problem: Problem,
+    sides: tuple[_Side, _Side],
+    output: str,
+    first: Candidate | None,
+    second: Candidate | None,
+) -> Named:
+    """The cause between two models of one output, each of which has all its kernel's bits. Of two
+    forms, each element in which they differ is a bit, also where no order of sums shows."""
     if first is None or second is None or first.model == second.model:
         return _NO_CAUSE
     confidence = _less_sure(first, second)
+    names = {"order" in m.details or str(m.model).partition(",")[0] for m in (first, second)}
+    if len(names) == 2 and True not in names:
+        counted, (a, b) = units.of(problem, output), (side.answers[output] for side in sides)
+        apart = counted.gained(counted.chosen(~evidence.same(a, b)).astype(float))
+        tried = sum(side.explanation.evidence["tried"] for side in sides)
+        confidence = Evidence(float(np.sum(apart)) - math.log2(max(tried, 1)), 0).confidence
     if confidence in (None, "consistent"):
         return _NO_CAUSE
     order, other_order = first.details.get("order"), second.details.get("order")

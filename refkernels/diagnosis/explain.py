@@ -245,12 +245,17 @@ def _best_candidate(
     )
     best = next(eligible, None)
     if best is not None and best.confidence == "consistent":
-        same = (c for c in candidates if (c.cause, c.details) == (best.cause, best.details))
-        sure = (c for c in same if c.confidence in SURE and not fits[c.output].ordinary)
+        same = (c for c in candidates if c.cause == best.cause and c.confidence in SURE)
+        sure = (c for c in same if not fits[c.output].ordinary and _agree(c.details, best.details))
         best = next(sure, best)  # what another output is sure of
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:
         return best
     return best if all(fit.ordinary for fit in fits.values()) else None
+
+
+def _agree(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether two candidates of a cause say the same wherever both say something, but for where."""
+    return all(a[name] == b[name] for name in a.keys() & b.keys() - {"wrong"})
 
 
 def _may_be_chance(problem: Problem, candidate: Candidate) -> bool:

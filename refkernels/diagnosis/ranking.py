@@ -175,7 +175,7 @@ def _ranked_output(
     survivors, beaten = _survivors(observed, [rival for rival in weighed if rival.bits is not None])
     known = _known_causes(survivors, shown)
     named = [_named(candidate, survivors, known) for candidate in survivors]
-    named += _of_patterns(patterns)
+    named = [*_beside_patterns(named, of_patterns := _of_patterns(patterns)), *of_patterns]
     blamed = {
         candidate.model
         for candidate in named
@@ -324,6 +324,23 @@ def _named(candidate: Candidate, survivors: list[Candidate], known: Container[st
         details=_shared_details(candidate.details, members),
         evidence=counted,
     )
+
+
+def _beside_patterns(named: list[Candidate], patterns: list[Candidate]) -> list[Candidate]:
+    """The candidates, of which an algorithm that is blamed is consistent where a pattern that is
+    proven says as much: the elements where it is wrong do not show how the others are computed."""
+
+    def earned(candidate: Candidate) -> float:
+        return candidate.price + (candidate.evidence.bits if candidate.evidence else 0.0)
+
+    proven = (earned(pattern) for pattern in patterns if pattern.confidence == "proven")
+    most = max(proven, default=-math.inf) + Evidence.APART
+
+    def beside(candidate: Candidate) -> bool:
+        blamed = candidate.model is not None and candidate.cause not in HARMLESS
+        return blamed and earned(candidate) < most
+
+    return [replace(c, confidence="consistent") if beside(c) else c for c in named]
 
 
 def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:

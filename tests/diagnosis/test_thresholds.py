@@ -75,6 +75,14 @@ def test_a_threshold_between_sparse_arguments_has_no_digits_of_its_own() -> None
     assert "<= t <" in found.details["where"]
 
 
+def test_a_threshold_stands_before_a_way_to_write_the_function_that_has_it() -> None:
+    x = RNG.uniform(10.0, 40.0, 300)  # where no digit is lost by log(1 + e^x)
+    found = explain("softplus", {"x": x}, {"y": softplus(x, 20.0)})
+    assert (found.cause, found.confidence) == (CAUSE, "proven")
+    sure = {c.cause for c in found.candidates if c.confidence in ("proven", "matched")}
+    assert sure == {CAUSE}
+
+
 @pytest.mark.parametrize(("before", "beyond"), [(300, 2), (2, 300), (8, 8)])
 def test_few_elements_on_one_side_prove_nothing(before: int, beyond: int) -> None:
     x = np.concatenate([RNG.uniform(-5.0, 19.0, before), RNG.uniform(21.0, 30.0, beyond)])

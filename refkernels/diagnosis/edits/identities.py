@@ -39,7 +39,9 @@ _LOG1P_OF_EXP: dict[str, Callable[..., Any]] = {
     "max(u, 0) + log(1 + e^-|u|), u = {}": lambda xp, u: (
         xp.maximum(u, xp.number(0)) + xp.log(1 + xp.exp(-abs(u)))
     ),
-    "log(1 + e^u), or u above 20, u = {}": lambda xp, u: xp.where(u < 20, xp.log(1 + xp.exp(u)), u),
+    "log(1 + e^u) up to u = 20, then u, u = {}": lambda xp, u: xp.where(
+        u < 20, xp.log(1 + xp.exp(u)), u
+    ),
 }
 
 

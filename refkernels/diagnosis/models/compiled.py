@@ -33,6 +33,7 @@ from refkernels.diagnosis.wrong import flush_shown, wrong_elements
 from refkernels.ops import edits as editing
 
 _LARGEST, _ROWS = 1 << 18, 1 << 11  # elements of all inputs, and of those that choose the readings
+_OR, _TOLD = " or ", 2  # texts that are told of those that give the same bits
 _KEPT = 3  # readings of an output, of each kind
 _FORM, _IDENTITY, _FLUSHED, _FAST = range(4)  # the first that explains it
 _CAUSES = ("", "unstable_identity", "flush_to_zero", "special_function_unit")
@@ -96,10 +97,13 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
     return list(found.values()), len(alike)
 
 
-def _either(known: str, other: str) -> str:
-    """Both texts where they differ: what gives the same bits is told as one or the other."""
-    apart = known and other and f" or {other} or " not in f" or {known} or "
-    return f"{known} or {other}" if apart else known
+def _either(*texts: str) -> str:
+    """The texts that differ, the shortest of them: what gives the same bits is told as one or the
+    other, unless one needs no words."""
+    if not all(texts):
+        return ""
+    apart = {text for several in texts for text in several.split(_OR) if text}
+    return _OR.join(sorted(apart, key=lambda text: (len(text), text))[:_TOLD])
 
 
 def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Graph, Edits]]:
@@ -152,13 +156,13 @@ def _best(
     nearest = min(plain, key=lambda other: evidence.apart(bits, other))
     prediction = Prediction(bits=bits, against=nearest if fast else None)
     if not with_all:
-        texts = {
+        texts = (
             reading.text
             for reading, answer in readings
             if reading.kind == best.kind == _IDENTITY
             and evidence.errors_alike(problem, output, got, answer[output])
-        }
-        best = best._replace(text=" or ".join(sorted(texts)) or best.text)  # all of such errors
+        )
+        best = best._replace(text=_either(*texts) or best.text)  # of all with such errors
         # Errors that plain arithmetic has too, be it elsewhere, show no other function.
         if fast and min(sized(problem, output, got, p).over_plain for p in plain) <= LIKE:
             return
