@@ -29,12 +29,11 @@ _COUNTED = {"item", "power"}  # whose option is a number that is no axis
 def components(graph: Graph, output: Node) -> Places | None:
     """A number at each element of an output: elements with the same are connected. None for a
     graph that is too large."""
-    wanted = [output]
     fixed: set[Node] = set()  # numbers and params, and what is computed from these alone
     given: set[Node] = set()  # these, and inputs, however their elements are moved
-    for node in in_order(wanted):
-        is_param = node.op == "input" and not node.shape
-        if node.op in _FIXED or is_param or (node.operands and fixed.issuperset(node.operands)):
+    for node in in_order([output]):
+        param = node.op == "input" and not node.shape
+        if param or node.op in _FIXED or (node.operands and fixed.issuperset(node.operands)):
             fixed.add(node)
         if (
             node in fixed
@@ -42,7 +41,7 @@ def components(graph: Graph, output: Node) -> Places | None:
             or (node.op in _MOVING and given.issuperset(node.operands))
         ):
             given.add(node)
-    nodes = [node for node in in_order(wanted) if node not in given]
+    nodes = [node for node in in_order([output]) if node not in given]
     sizes = [int(np.prod(node.shape, dtype=np.int64)) for node in nodes]
     if sum(sizes) > MOST:
         return None

@@ -1,16 +1,14 @@
 """How surprising an answer is, given the exact one: code lengths under a null model.
 
-The null model is a kernel that merely rounds: got = fl(z + e ulp(z)). e has a Cauchy distribution
-whose scale is one of s, s / 2, ..., r / 2^7; the preceding elements, in index order, set the
-weights of these scales. In floats, r = max(1/2, RMS error of the plain algorithm), and s >= r is
-the RMS error of the op's worst form, so that a kernel of that form is no surprise. An element that
-lies t floats from z (t includes the exact value's own distance from a float) has the probability
+A kernel that merely rounds gives fl(z + e ulp(z)). e has a Cauchy distribution whose scale is one
+of s, s / 2, ..., r / 2^7, weighted by the preceding elements, in index order. In floats, r =
+max(1/2, RMS error of the plain algorithm), and s >= r is that of the op's worst form, so that a
+kernel of that form is no surprise. An element t floats from z has the probability
 
     p(t) = F((t + 1/2) / s) - F((t - 1/2) / s) = atan2(s, s^2 + t^2 - 1/4) / pi
 
-and -log2 p bits. Small scales make a value next to a midpoint cheap on either side, as it is for a
-kernel that errs by a hundredth of an ulp. The heavy tail limits the cost of a distant element:
-44,000 floats away, with s = 1/2, it has 35 bits, not a billion.
+and -log2 p bits. Small scales make a value next to a midpoint cheap on either side. The heavy tail
+limits the cost of a distant element: 44,000 floats away, with s = 1/2, it has 35 bits.
 """
 
 from __future__ import annotations

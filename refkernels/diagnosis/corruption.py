@@ -1,18 +1,13 @@
 """Corruption: a few elements are wrong by accident, and all others are as near as usual.
 
-Another algorithm is less accurate in some elements than in others, and special inputs have special
-results: neither is corrupted, so
-
-- nothing may set the elements apart (`set_apart`);
-- no wrong element may be a neighbour of its exact value, which only a right function gives;
-- half of the digits must be lost: each errs by 2^(p/2) bounds at least.
-
-An error of R bounds earns log2(n R / r) bits, but at most 2 log2 R: errors grow as 1 / d at a
-distance d from where results cancel, and of n right elements the largest error, r bounds (1 / n at
-least), says how near that is. NaN and infinities count as R = 2^64. What accidents leave behind
-earns more: a value that one flipped bit makes right, log2 R less the choice of the bit; one that
-stands in another element or an input, one float in the t between it and the right one, log2 t less
-the choice of the element. The places of k wrong elements among n cost log2 C(n, k) bits.
+Nothing may set the elements apart (`set_apart`), none may be a neighbour of its exact value, which
+only a right function gives, and each must err by 2^(p/2) bounds at least. An error of R bounds
+earns log2(n R / r) bits, but at most 2 log2 R: errors grow as 1 / d at a distance d from where
+results cancel, and of n right elements the largest error, r bounds (1 / n at least), says how near
+that is. NaN and infinities count as R = 2^64. What accidents leave behind earns more: a value that
+one flipped bit makes right, log2 R less the choice of the bit; one that stands in another element
+or an input, one float in the t between it and the right one, log2 t less the choice of the element.
+The places of k wrong elements among n cost log2 C(n, k) bits.
 """
 
 from __future__ import annotations

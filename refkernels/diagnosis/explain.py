@@ -22,7 +22,7 @@ from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate
 from refkernels.diagnosis.multiples import FACTOR
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
-from refkernels.diagnosis.ranking import badness, ranked
+from refkernels.diagnosis.ranking import agree, badness, ranked
 from refkernels.diagnosis.variants import axes
 from refkernels.diagnosis.wrong import judged_wrong, places
 from refkernels.metrology import outputs as answered
@@ -246,16 +246,11 @@ def _best_candidate(
     best = next(eligible, None)
     if best is not None and best.confidence == "consistent":
         same = (c for c in candidates if c.cause == best.cause and c.confidence in SURE)
-        sure = (c for c in same if not fits[c.output].ordinary and _agree(c.details, best.details))
+        sure = (c for c in same if not fits[c.output].ordinary and agree(c.details, best.details))
         best = next(sure, best)  # what another output is sure of
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:
         return best
     return best if all(fit.ordinary for fit in fits.values()) else None
-
-
-def _agree(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether two candidates of a cause say the same wherever both say something, but for where."""
-    return all(a[name] == b[name] for name in a.keys() & b.keys() - {"wrong"})
 
 
 def _may_be_chance(problem: Problem, candidate: Candidate) -> bool:

@@ -67,8 +67,7 @@ class Explanation:
                 little data or only pattern and size support it); None without a cause
     evidence    every number that a report prints
     candidates  all that was tried, best first, including what was ruled out
-    kernels     each kernel's own Explanation, where there are several; verdict, flags, cause and
-                confidence above are then those of the worst
+    kernels     each kernel's own Explanation, where there are several; the above is of the worst
     differences each pair of kernels
     """
 

@@ -14,13 +14,10 @@ _DOUBLINGS, _HALVINGS = 48, 12  # of the distance to an end of an interval
 def told(
     low: float, best: float, high: float, asked: float, usual: Collection[float] = ()
 ) -> tuple[float, dict[str, bool], float]:
-    """A value between low and high, what is known of it, and the bits that it costs.
-
-    {}                  it is named: the only usual value there, or else a number of few digits
-    {"several": True}   several usual values are there, so that only the interval is known
-    {"fitted": True}    none is there: the interval may be chance, and proves nothing
-
-    It costs the choice among usual values, of digits and an exponent, or of intervals as wide.
+    """A value between low and high, what is known of it, and the bits that it costs: the choice
+    among usual values, of digits and an exponent, or of intervals as wide. {}: it is named, as the
+    only usual value there, or else a number of few digits; {"several": True}: of several usual
+    ones; {"fitted": True}: none is there, so that the interval may be chance.
     """
     known = [value for value in usual if low <= value <= high]
     if known:

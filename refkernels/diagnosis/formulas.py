@@ -1,12 +1,10 @@
-"""Models of an op that is a formula: its forms and its faults, computed in the working precision.
+"""Models of an op that is a formula: its forms and its faults, in every order of summation, with
+and without FMA, recognised by their bits.
 
-Each is a model in every order of summation, with and without FMA, and is recognised by its bits. A
-fault that merely rounds badly may lack the kernel's bits: beyond the bound of the op's forms and
+A fault that merely rounds badly may lack the kernel's bits: beyond the bound of the op's forms and
 within its own it is consistent where it errs as much, and evidence only where its model's errors
-equal the kernel's. Where the model may give no number, neither need the kernel.
-
-Kernels of 16-bit arrays are modelled in float32, and the forms also with every result rounded to 16
-bits: partial sums too, as in NumPy, or not, as in composed ops.
+equal the kernel's. Kernels of 16-bit arrays are modelled in float32, and the forms also with every
+result rounded to 16 bits: partial sums too, as in NumPy, or not, as in composed ops.
 """
 
 from __future__ import annotations

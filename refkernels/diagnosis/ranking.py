@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -95,6 +95,11 @@ def _refuted(candidate: Candidate, truth: Fit) -> bool:
     )
 
 
+def agree(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether the details of two candidates of a cause say the same, but for how many elements."""
+    return all(a[name] == b[name] for name in a.keys() & b.keys() - {"wrong"})
+
+
 def _definition(candidate: Candidate) -> str:
     return f"{candidate.cause} {sorted(map(repr, candidate.details.items()))}"
 
@@ -139,8 +144,7 @@ def _across_outputs(
         tied = candidate.confidence != candidate.evidence_confidence
         alone = not (set(own_evidence.survivors) - {cause}) & set(proven)
         details, known = candidate.details, proven.get(cause, {})
-        agree = all(details[name] == known[name] for name in details.keys() & known.keys())
-        if tied and alone and cause in proven and agree:
+        if tied and alone and cause in proven and agree(details, known):
             return replace(
                 candidate,
                 confidence=candidate.evidence_confidence,

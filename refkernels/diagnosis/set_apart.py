@@ -1,15 +1,9 @@
 """Whether something in the question sets wrong elements apart from right ones.
 
-Elements that are wrong by accident are elements like any other. Where they are not, the kernel may
-compute every element alike and err only there, so that neither an accident nor memory that was
-never written is shown. What may set elements apart:
-
-- an input that is NaN or infinite;
-- the size of an exact value, of its bound, or of the digits that the bound leaves: the largest, the
-  smallest, the one that cancels most; in an elementwise op also the size of an input;
-- in an elementwise op, an input of few digits: 0, 1, or the 3 at which hard-swish has its corner;
-- their place: the first, the last, one column; or a stretch of sizes that few others have;
-- a core that they fill, such as a row of softmax, whose elements share their statistics.
+Then the kernel may compute every element alike and err only there, and neither an accident nor
+memory that was never written is shown. Special inputs do, or few digits; the size of an exact
+value, of its bound or of the digits that this leaves, in an elementwise op of an input; the place,
+or a stretch of sizes; and a core that they fill, such as a row of softmax.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""Special values that a kernel loses or invents: numbers in place of NaN, NaN in place of numbers.
-
-    max of 1, NaN        2: a NaN compares with nothing
-    mish(-inf) = NaN     -inf tanh(0)
-    g + 0 w = NaN        the gradient of an infinite parameter, with a decay of 0
+"""Special values that a kernel loses or invents: max of 1, NaN is 2; mish(-inf) = -inf tanh(0); or
+g + 0 w, the gradient of an infinite parameter with a decay of 0.
 
 The oracle decides which inputs account for a NaN: the exact value is a number once these are
 replaced by 1. A claim is made only where such reasons account for every wrong element.

@@ -158,10 +158,10 @@ def derived(
     def backward(xp: Context, /, **arguments: Any) -> Values:
         from refkernels.contexts.gradient import Gradient, Taped
 
-        tape = Gradient(xp)
+        tape = getattr(xp, "tape", Gradient)(xp)  # a context may keep one for many readings
         above = {output: arguments.pop(name) for name, output in cotangents.items()}
         nodes = {
-            name: Taped(tape, value) if isinstance(value, Value) else value
+            name: tape.leaf(value) if isinstance(value, Value) else value
             for name, value in arguments.items()
         }
         results = dict(zip(outputs, several(formula(tape, **nodes)), strict=False))

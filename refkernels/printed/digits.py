@@ -1,18 +1,11 @@
 """The floats that print as a number: the interval that its digits leave open.
 
-A printed number with d digits after the point was rounded to nearest, so the float is within half a
-unit of the last digit. Two conventions shorten texts, and the intervals allow for both.
-
-- NumPy (and frameworks that print through it: jax, TensorFlow, MindSpore) stops as soon as the
-  digits identify one float, and cuts trailing zeros. A number with fewer digits than others of its
-  array is either the float nearest to the text, or has the array's digits with its zeros cut.
-- torch and oneflow print "3." if all numbers of a tensor are whole: these are exact. In code such
-  as np.array([0.1]) the digits are typed: the float is the nearest one of the dtype, or the number
-  itself in a wider dtype.
-
-So the interval is the hull of text ± half a unit and the nearest float, and its ends are the
-outermost floats of the dtype inside it. An unknown dtype is float32, unless a number has more
-digits than a float32 needs.
+A float is within half a unit of the last of its digits, but for two conventions. NumPy, and what
+prints through it, stops where the digits identify one float, and cuts zeros: a number of fewer
+digits than others of its array is the float nearest to the text, or has its zeros cut. torch and
+oneflow print whole numbers as "3.", exactly; typed digits, as in np.array([0.1]), mean the nearest
+float. So the interval is the hull of text ± half a unit and the nearest float, between floats of
+the dtype. An unknown dtype is float32, unless a number has more digits than that needs.
 """
 
 from __future__ import annotations

@@ -1,18 +1,12 @@
 """The answers of right kernels for inputs anywhere in their intervals.
 
-`contexts.Bound`, whose exact value is a ball, reads the op's forms. With the inputs' intervals as
-balls, the exact z at every point of the box lies in mid ± rho, and every ẑ that a kernel computes
-at that point is within r of its z. So each answer of a right kernel lies in mid ± (rho + r). If no
-float of a printed interval does, then no inputs in their intervals and no named form give it.
+`contexts.Bound` reads the op's forms with the inputs' intervals as balls: the exact z at every
+point of the box lies in mid ± rho, and what a kernel computes there within r of it. If no float of
+a printed interval lies in mid ± (rho + r), no inputs in their intervals and no named form give it.
 
-A formula sees the inputs as the op's `prepare` returns them. `prepare` moves elements, so each
-midpoint is recognised by its value afterwards, and gets its radius back. A value that is neither an
-input's nor 0, 1 or -1 was computed by `prepare`, and the op is refused. It is also refused if a
-mask or an index differs at the ends of the intervals.
-
-For a function of one number that is not a formula, Arb evaluates the function on wide balls. The
-error is that of its forms, or its library limit. If an op has its own bound beside its formulas,
-the larger of the two counts.
+`prepare` moves elements: a midpoint is recognised by its value afterwards, and gets its radius
+back. What it computes otherwise, and masks or indices that differ at the ends, are refused. A
+function that is no formula is evaluated by Arb; of two bounds, the larger counts.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
 """The printed tensors of a text: torch, paddle, oneflow, mindspore, numpy, jax, TensorFlow.
 
-    tensor([[ 0.9277, 0.7211]], dtype=torch.float16)        tensor(1.00000e-05 *
-    Tensor(shape=[2], dtype=float32, place=Place(cpu),               [1.0000, 2.5000])
-           [0.84543723, 1.])                                array([[1., 2.]], dtype=float32)
-    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>
-    [[1. 2.]]              [[1.0, 2.0]]                     np.array([[1.0, 2.0]])
+    tensor([[ 0.9277, 0.7211]], dtype=torch.float16)      <tf.Tensor: shape=(2,), ..., numpy=array(
+    Tensor(shape=[2], dtype=float32, place=..., [0.8, 15.])     [1., 2.], dtype=float32)>
 
-Nothing is evaluated: a bracket is read token by token up to its closing bracket, and a bracket that
-holds anything but numbers is not a tensor. The text in front of a tensor, on its line or at the end
-of the previous line, is its name if it ends with an equals sign or a colon. So is a single word on
-the previous line, and the expression that was entered at a console's prompt.
+Nothing is evaluated: a bracket that holds anything but numbers is no tensor. Its name stands before
+it with an equals sign or a colon, alone on the line above, or at a console's prompt.
 """
 
 from __future__ import annotations

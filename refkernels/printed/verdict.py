@@ -1,15 +1,11 @@
 """What the digits prove about each printed output, and about each cause.
 
-    wrong     an element's printed interval has no number that a right kernel may answer for any
-              inputs in their intervals (`reach`): proven, whatever the digits hide
-    within    some number of every interval may be a right answer: no error can be shown
-
-A cause is another computation (`causes`) or a factor. It is named if the output is wrong and lies
-in the cause's reach in every element. A fault that only rounds badly is the op itself in exact
-arithmetic: it is named if the output is as near to the fault's model at the midpoints as right
-kernels are to the truth, and not if its rounding depends on hidden digits. For an output that is
-within, another cause that also fits stays undecided, and the digits that would decide it are
-estimated: k more digits make intervals 10^k times narrower, while rounding errors stay as large.
+An output is wrong where an element's printed interval has no number that a right kernel may answer
+for any inputs in their intervals (`reach`), whatever the digits hide. A cause, another computation
+(`causes`) or a factor, is named if the output is wrong and lies in the cause's reach throughout; a
+fault that only rounds badly, if the output is as near to its model at the midpoints as right
+kernels are to the truth, and its rounding depends on no hidden digits. Of an output within reach,
+the digits that would decide are estimated: k more make intervals 10^k times narrower.
 """
 
 from __future__ import annotations

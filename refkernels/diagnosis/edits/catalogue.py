@@ -16,8 +16,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from refkernels.contexts.graph import Edits, Graph, Node, Replacement
+import numpy as np
 
+from refkernels.contexts.doubles import Doubles
+from refkernels.contexts.graph import Edits, Graph, Node, Replacement
+from refkernels.contexts.record import record
+from refkernels.ops.formula import Formula
+
+Derive = Callable[[Formula], Formula]  # the backward pass of a forward formula
+XP = Doubles()  # in which programs are recorded, and edits read
 CONDITIONS = frozenset(("truth", "less", "not less", "is", "not", "and", "or"))
 _TRANSPARENT = frozenset(("move", "broadcast", "store", "saved", "narrow"))
 """Primitives that change no number in exact arithmetic: patterns look through them."""
@@ -93,6 +100,20 @@ class Program:
     def functions(self, *names: str) -> Iterator[Node]:
         """The nodes of these functions; of all functions, if none is named."""
         return (node for node in self.of("function") if not names or node.option in names)
+
+
+def program_of(formula: Formula, arguments: Mapping[str, Any], derive: Derive | None) -> Program:
+    """The program of a formula, or of the forward formula inside its backward pass. `arguments`:
+    values of `XP`."""
+    programs: list[Program] = []
+
+    def read(xp: Any, /, **given: Any) -> Any:
+        programs.append(Program(record(formula, given)))
+        return () if derive is None else programs[0].graph.read(xp, given)
+
+    with np.errstate(all="ignore"):
+        (read if derive is None else derive(read))(XP, **arguments)
+    return programs[0]
 
 
 def through(node: Node) -> Node:

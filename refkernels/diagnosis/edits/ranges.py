@@ -8,8 +8,9 @@ are moved, by smaller and smaller steps, to where they come nearest.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits.catalogue import Edit, Program
 from refkernels.diagnosis.edits.reductions import is_mean, length_of, over_one_length, with_terms
-from refkernels.diagnosis.edits.screen import CHANGE, Screen
+from refkernels.diagnosis.edits.screen import CHANGE, Predicted, Screen
 
 _PARTS = (64, 1024)  # at least, as far as readings are affordable, and at most
 _NEAREST = 3  # ranges of one reduction that are read
@@ -32,37 +33,43 @@ def number(program: Program) -> int:
     return sum(length_of(nodes[0]) ** 2 for nodes in over_one_length(program))
 
 
-def nearest(screen: Screen, output: str) -> Iterator[Edit]:
+def nearest(screen: Screen, outputs: Collection[str]) -> Iterator[Edit]:
     """The nearest ranges of every reduction, one after the other."""
     reductions = list(over_one_length(screen.program))
     least, most = _PARTS
     parts = min(max(screen.affordable // (4 * len(reductions) + 1), least), most)
     for nodes in reductions:
         for counted in (True, False) if is_mean(nodes) else (True,):
-            yield from _of_reduction(screen, output, nodes, counted, parts)
+            yield from _of_reduction(screen, outputs, nodes, counted, parts)
 
 
 def _of_reduction(
-    screen: Screen, output: str, nodes: list[Node], counted: bool, most: int
+    screen: Screen, outputs: Collection[str], nodes: list[Node], counted: bool, most: int
 ) -> Iterator[Edit]:
-    def read(start: int, stop: int, twice: bool = False) -> Doubles | None:
+    @functools.cache
+    def read(start: int, stop: int, twice: bool = False) -> Predicted | None:
         changes = with_terms(nodes, start, stop, counted, twice)[0] if start < stop else {}
-        predicted = screen.predicted(changes)
-        return None if predicted is None else predicted[output]
+        return screen.predicted(changes)
 
-    seen, n = screen.observed[output], length_of(nodes[0])
+    n = length_of(nodes[0])
     ends = [*range(0, n, -(-n // most)), n]
     base, *parts = (read(*part) for part in ((0, 0), *itertools.pairwise(ends)))
     if base is None or any(part is None for part in parts):
         return
-    found = set()
-    for first, last, twice in _alike(seen.got, base, np.array(parts)):
+    found = dict[tuple[int, int, bool], None]()
+    for name in outputs:
+        seen = screen.observed[name]
+        changed = np.array([part[name] for part in parts if part])
+        for first, last, twice in _alike(seen.got, base[name], changed):
 
-        def at(start: int, stop: int, twice: bool = twice) -> float:
-            predicted = read(start, stop, twice) if 0 < stop - start < n else None
-            return np.inf if predicted is None else seen.distance(predicted)
+            def at(start: int, stop: int, name: str = name, twice: bool = twice) -> float:
+                predicted = read(start, stop, twice) if 0 < stop - start < n else None
+                return (
+                    np.inf if predicted is None else screen.observed[name].distance(predicted[name])
+                )
 
-        found.add((*_moved(at, ends[first], ends[last], n, _FIRST_STEP * ends[1]), twice))
+            ends_of = _moved(at, ends[first], ends[last], n, _FIRST_STEP * ends[1])
+            found[(*ends_of, twice)] = None
     for start, stop, twice in found:
         changes, details = with_terms(nodes, start, stop, counted, twice)
         kind = "terms_twice" if twice else "terms_left_out"

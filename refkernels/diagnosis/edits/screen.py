@@ -7,7 +7,8 @@ error. What merely rounds costs a bit or less, and a few large errors do not dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,12 +18,12 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.contexts.doubles import Doubles
+from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
-from refkernels.contexts.record import record
 from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.diagnosis import code_lengths
 from refkernels.diagnosis.edits import recognised
-from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
+from refkernels.diagnosis.edits.catalogue import XP, Derive, Edit, Program, by, program_of, through
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.set_apart import has_few_bits
@@ -32,7 +33,6 @@ from refkernels.ops.edits import Rule, edited
 from refkernels.ops.formula import Formula, PerOutput, several
 from refkernels.ops.readings import Reading
 
-XP = Doubles()
 _ELEMENTS = 1 << 14
 _BUDGET = 1 << 28  # elements of nodes: about a second
 _OVERHEAD, _TAPE = 1 << 12, 4  # of a node, in elements; a gradient's cost over its forward pass's
@@ -41,6 +41,29 @@ CHANGE, CHANCE = 2.0**-12, 0.25  # relative, that shows; of elements, that are r
 _SPECIAL = 64.0  # bits of a special value that the prediction lacks
 Doubles64 = npt.NDArray[np.float64]
 Predicted = Mapping[str, Doubles64]
+
+
+class _Quiet(Doubles):
+    """Of one reader: with one tape for all gradients, and without a state of errors for each
+    operation, as a reading sets one for all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tape = functools.cache(_Tape)
+
+    def _with(self, operation: Any, *values: Any) -> Any:
+        return self.value(operation(*map(data, values)))
+
+
+class _Tape(Gradient):
+    """Of the same value, it has the same leaf."""
+
+    def __init__(self, below: Doubles) -> None:
+        super().__init__(below)
+        self.leaves: dict[int, Taped] = {}
+
+    def leaf(self, value: Any) -> Taped:
+        return self.leaves.setdefault(id(value), Taped(self, value))
 
 
 @dataclass(frozen=True)
@@ -103,11 +126,7 @@ class Screen:
 
     @cached_property
     def program(self) -> Program:
-        arguments = self.arguments(self.arrays)
-        if self.derive is None:
-            return Program(record(self.formula, arguments))
-        with np.errstate(all="ignore"):
-            return Program(_forward_graph(self.formula, arguments, self.derive))
+        return program_of(self.formula, self.arguments(self.arrays), self.derive)
 
     @property
     def has_a_program(self) -> bool:
@@ -119,11 +138,11 @@ class Screen:
             return False
 
     @cached_property
-    def reader(self) -> _Direct | _ThroughTape:
+    def reader(self) -> _Reader:
         return self._reader(self.arrays)
 
     @cached_property
-    def elsewhere(self) -> _Direct | _ThroughTape:
+    def elsewhere(self) -> _Reader:
         """On random numbers: what agrees there too is one program."""
         random = np.random.default_rng(0)
         return self._reader(
@@ -139,11 +158,9 @@ class Screen:
         """Arrays of some rows and the params, as values of a context."""
         return Reading(xp, lambda value: ()).arguments(arrays, self.question.params)
 
-    def _reader(self, arrays: Mapping[str, Any]) -> _Direct | _ThroughTape:
-        arguments = self.arguments(arrays)
-        if self.derive is None:
-            return _Direct(self.program, arguments)
-        return _ThroughTape(self.program.graph, arguments, self.derive)
+    def _reader(self, arrays: Mapping[str, Any]) -> _Reader:
+        xp = _Quiet()
+        return _Reader(self.program, xp, self.arguments(arrays, xp), self.derive)
 
     @cached_property
     def edits(self) -> list[Edit]:
@@ -249,19 +266,11 @@ class Screen:
 
     def value_of(self, node: Node, changes: Edits | None = None) -> Array:
         """A node's value in the program, or in the edited one."""
-        if not changes:
-            return data(self._values[node])
+        if not changes and self.base is not None:
+            known = self.reader.known[node]
+            return data(known.value if isinstance(known, Taped) else known)
         inputs = dict(values_of(self.arguments(self.arrays)))
         return data(read([node], XP, self.program.graph.arrays, inputs, changes)[0])
-
-    @cached_property
-    def _values(self) -> dict[Node, Any]:
-        if isinstance(self.reader, _Direct):
-            return self.reader.known
-        graph, nodes = self.program.graph, self.program.nodes
-        inputs = dict(values_of(self.arguments(self.arrays)))
-        with np.errstate(all="ignore"):
-            return dict(zip(nodes, read(nodes, XP, graph.arrays, inputs), strict=True))
 
     def places(self, name: str) -> Array:
         """Where in an output the elements stand that are read."""
@@ -340,24 +349,37 @@ def _observed(
     return Observation(seen.astype(np.float64).reshape(-1), format, code_lengths.spread(steps))
 
 
-class _Direct:
-    """A formula's graph, read in float64; what an edit leaves alone is computed once."""
+class _Reader:
+    """A formula's graph, read in float64; what an edit leaves alone is computed once. `derive`: of
+    a forward formula, its backward pass, which is read."""
 
-    def __init__(self, program: Program, arguments: Mapping[str, Any]) -> None:
-        self.graph = graph = program.graph
-        self.users, self.inputs = program.users, dict(values_of(arguments))
-        nodes = graph.nodes
-        with np.errstate(all="ignore"):
-            values = read(nodes, XP, graph.arrays, self.inputs)
-        self.known = dict(zip(nodes, values, strict=True))
+    def __init__(
+        self, program: Program, xp: Doubles, arguments: Mapping[str, Any], derive: Derive | None
+    ) -> None:
+        self.graph, self.users = program.graph, program.users
+        self.xp, self.arguments, self.derive = xp, arguments, derive
+        self.inputs: dict[str, Any] = {}
+        self.known: dict[Node, Any] = {}
 
     def outputs(self, changes: Edits) -> list[Any]:
+        def formula(xp: Any, /, **given: Any) -> Any:
+            return self._read(xp, given, changes)
+
+        formula = formula if self.derive is None else self.derive(formula)
+        return list(formula(self.xp, **self.arguments))
+
+    def _read(self, xp: Any, given: Mapping[str, Any], changes: Edits) -> tuple[Any, ...]:
+        graph = self.graph
+        if not self.known:
+            nodes, self.inputs = graph.nodes, dict(values_of(given))
+            values = read(nodes, xp, graph.arrays, self.inputs)
+            self.known = dict(zip(nodes, values, strict=True))
         changed = set(_affected(self.users, changes))
         known = {node: value for node, value in self.known.items() if node not in changed}
-        wanted = [node for node in self.graph.outputs if node]
-        values = read(wanted, XP, self.graph.arrays, self.inputs, changes, known=known)
+        wanted = [node for node in graph.outputs if node]
+        values = read(wanted, xp, graph.arrays, self.inputs, changes, known=known)
         by_node = dict(zip(wanted, values, strict=True))
-        return [None if node is None else by_node[node] for node in self.graph.outputs]
+        return tuple(None if node is None else by_node[node] for node in graph.outputs)
 
 
 def _affected(users: Mapping[Node, list[Node]], changes: Edits) -> Iterator[Node]:
@@ -370,32 +392,3 @@ def _affected(users: Mapping[Node, list[Node]], changes: Edits) -> Iterator[Node
             if user not in seen:
                 seen.add(user)
                 waiting.append(user)
-
-
-class _ThroughTape:
-    """The gradient of a forward formula's graph. `derive`: of a forward formula, its backward."""
-
-    def __init__(
-        self, graph: Graph, arguments: Mapping[str, Any], derive: Callable[[Formula], Formula]
-    ) -> None:
-        self.graph, self.arguments, self.derive = graph, arguments, derive
-
-    def outputs(self, changes: Edits) -> list[Any]:
-        def forward(tape: Any, /, **given: Any) -> Any:
-            return self.graph.read(tape, given, changes)
-
-        return list(self.derive(forward)(XP, **self.arguments))
-
-
-def _forward_graph(
-    formula: Formula, arguments: Mapping[str, Any], derive: Callable[[Formula], Formula]
-) -> Graph:
-    """The graph of the forward formula inside its backward pass."""
-    graphs: list[Graph] = []
-
-    def forward(tape: Any, /, **given: Any) -> Any:
-        graphs.append(record(formula, given))
-        return graphs[0].read(tape, given)
-
-    derive(forward)(XP, **arguments)
-    return graphs[0]

@@ -25,7 +25,7 @@ def other_branches(program: Program) -> Iterator[Any]:
         yes, no, a, b = node.operands
         yield node, {node: only(a, node.shape)}, {"part": b}
         yield node, {node: only(b, node.shape)}, {"part": a}
-        exchanged = {yes: by(replace(no))(_same), no: by(replace(yes))(_same)}
+        exchanged = {to: only(replace(of), to.shape) for to, of in ((yes, no), (no, yes))}
         yield node, exchanged, {"part": node}
 
 
@@ -49,7 +49,3 @@ def _diagonals(m: int, n: int) -> Iterator[tuple[str, Any]]:
         behind = ~np.tri(m, n, -window, bool)
         yield f"i - j < {window}", behind
         yield f"|i - j| < {window}", behind & np.tri(m, n, window - 1, bool)
-
-
-def _same(xp: Any, value: Any) -> Any:
-    return value

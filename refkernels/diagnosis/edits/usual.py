@@ -14,23 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Graph, Node
-from refkernels.contexts.record import record
 from refkernels.diagnosis.edits import identities, names
-from refkernels.diagnosis.edits.catalogue import Edit, Program
+from refkernels.diagnosis.edits.catalogue import XP, Edit, Program, program_of
 from refkernels.diagnosis.edits.notation import formula_of
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.op import Direction, Op
 from refkernels.ops import edits as editing
 from refkernels.ops.edits import Rule
-from refkernels.ops.formula import Fault, Formula
+from refkernels.ops.formula import Fault
 from refkernels.ops.formulas import Formulas
 from refkernels.ops.readings import Reading
 
 _SMALL = 1 << 12  # elements of the inputs of a case
 _ROWS = 2  # of the program in which places are found
-_XP = Doubles()
 
 
 def faults_of(
@@ -83,7 +80,7 @@ def _usual(
         return
     question = definition.question(direction, inputs, params)
     rows = np.arange(min(question.rows, _ROWS))
-    arguments = Reading(_XP, lambda value: ()).arguments(question.take(rows), question.params)
+    arguments = Reading(XP, lambda value: ()).arguments(question.take(rows), question.params)
     ways = {False: definition.of(direction)}
     if direction == "backward" and definition.derive is not None:
         ways[True] = definition.forward
@@ -94,9 +91,10 @@ def _usual(
             continue
         formula = next(iter(way.forms.values()))
         derive = definition.derive if derived else None
-        program = _program(formula, arguments, derive)
-        if program is None:
-            continue
+        try:
+            program = program_of(formula, arguments, derive)
+        except (ValueError, TypeError, IndexError):
+            continue  # no graph holds it, or its arrays are others
         rules: list[tuple[dict[str, Any], Rule, Mapping[str, Any]]] = []
         numbers: Counter[str] = Counter()
         for edit, entry in _named(program, where):
@@ -114,23 +112,6 @@ def _usual(
             outputs = tuple(entry.get("outputs", ()))
             loses = entry["kind"] == identities.KIND
             yield Fault(entry["cause"], forward, backward, loses, details, outputs)
-
-
-def _program(formula: Formula, arguments: Mapping[str, Any], derive: Any) -> Program | None:
-    """The program of a formula, or of the forward formula inside a backward pass; None where no
-    graph holds it, or its arrays are others."""
-    programs: list[Program] = []
-
-    def read(xp: Any, /, **given: Any) -> Any:
-        programs.append(Program(record(formula, given)))
-        return programs[0].graph.read(xp, given)
-
-    try:
-        with np.errstate(all="ignore"):
-            (read if derive is None else derive(read))(_XP, **arguments)
-    except (ValueError, TypeError, IndexError):
-        return None
-    return programs[0]
 
 
 def _unstable(program: Program, where: Mapping[str, str]) -> Iterator[tuple[dict[str, Any], Rule]]:

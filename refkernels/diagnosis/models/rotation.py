@@ -1,13 +1,10 @@
 """Rotary embedding whose cosines and sines are numbers of a narrower format.
 
-The output (y_a, y_b) = (x_a c - x_b s, x_b c + x_a s) alone determines c and s of every position:
-
-    c = sum(x_a y_a + x_b y_b) / sum(x_a² + x_b²),   s = sum(x_a y_b - x_b y_a) / sum(x_a² + x_b²)
-
-A kernel's cosines may be off by a few units in the last place, but where they are kept in the
-narrower format, c and s are its numbers as far as the output can tell. Each saves the bits that the
-format lacks, and costs those that name it, counted from the right one. Angles that are computed in
-the format are off by some of its roundings only: no rotation, c = 1 and s = 0, is none of these.
+The output (y_a, y_b) = (x_a c - x_b s, x_b c + x_a s) alone determines c and s of every position,
+c = sum(x_a y_a + x_b y_b) / sum(x_a² + x_b²) and s alike. Where they are kept in the narrower
+format they are its numbers as far as the output can tell: each saves the bits that the format
+lacks, and costs those that name it, counted from the right one. Angles that are computed in the
+format are off by some of its roundings only: no rotation, c = 1 and s = 0, is none of these.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """One factor on a whole output, for any op: found from the data, not from a list.
 
-An answer g is f z where one f makes it ordinary by `judge`'s criteria (B: the bound of z, u: the
-format's unit):
-
-    inside the bound      |g - f z| <= |f| (B + u |z|) + tiny  in every element
-    error / plain <= 4    sum w^2 (g - f z)^2 <= 16 f^2 sum w^2 max(plain error, half an ulp)^2
-
-with w = 1, or 1 / ulp(z) for elementwise ops. The second is a parabola about the f of weighted
-least squares. f is accepted where both allow it, neither allows 1, and elements of two sizes agree
-on it. Of a single number, f needs a name that it would rarely have by chance.
+An answer g is f z where one f makes it ordinary by `judge`'s criteria, |g - f z| <= |f| (B + u |z|)
++ tiny in every element and sum w² (g - f z)² <= 16 f² sum w² max(plain error, half an ulp)², with B
+the bound of z, u the format's unit, and w = 1, or 1 / ulp(z) for elementwise ops: a parabola about
+the f of weighted least squares. f is accepted where both allow it, neither allows 1, and elements
+of two sizes agree on it. Of a single number, f needs a name that it would rarely have by chance.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """Another value of a param than the requested one: eps = 2^-10, lr = 0.002, beta2 = 0.99.
 
-The value is solved for, as an interval of all that fit. Newton's method in float64, with errors in
-ulp, finds the p of weighted least squares of an output f(p):
-
-    p' = p + <g - f(p), f'(p)> / <f'(p), f'(p)>
-
-and bisection both ends: what fits leaves usual errors and costs less than 20 bits more than the
-best, or moves the output by no more than the errors' size, as where 1 - lr p is rounded. What is
-proven is the interval; the only usual number in it is named (`few_digits.told`).
+The value is solved for, as an interval of all that fit: by Newton's method in float64, with errors
+in ulp, p' = p + <g - f(p), f'(p)> / <f'(p), f'(p)>, and bisection for both ends. What fits leaves
+usual errors and costs less than 20 bits more than the best, or moves the output by no more than the
+errors' size. What is proven is the interval; the only usual number in it is named
+(`few_digits.told`).
 """
 
 from __future__ import annotations

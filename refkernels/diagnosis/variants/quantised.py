@@ -1,13 +1,11 @@
 """Weights or activations rounded to integers of a few bits: s q, or s (q - z), for w.
 
-    symmetric     s = max|w| / (2^(b-1) - 1), q = round(w / s)
-    full          s = max|w| / 2^(b-1), q = round(w / s), no larger than 2^(b-1) - 1
+    symmetric     s = max|w| / (2^(b-1) - 1), q = round(w / s); full: s = max|w| / 2^(b-1)
     asymmetric    s = (max w - min w) / (2^b - 1), z = round(-min w / s), 0 <= q < 2^b
 
-with one s for the tensor, for each row (index of the first axis, or of all but the last), column,
-or group of 32, 64 or 128 along the last axis; kept in float32 or float16. The oracle answers the
-nearest scheme: nearest on a sample of a product's elements, or on all elements of a formula.
-
+with one s for the tensor, each row (index of the first axis, or of all but the last), column, or
+group of 32, 64 or 128 along the last axis; kept in float32 or float16. The oracle answers the
+scheme that is nearest on a sample of a product's elements, or on all elements of a formula.
 Sources: Jacob et al. (2018), arXiv:1712.05877; Dettmers et al. (2022), arXiv:2208.07339.
 """
 

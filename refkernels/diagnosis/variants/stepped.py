@@ -1,11 +1,9 @@
 """Another value of a param on which an output depends in steps: a beta of Lion, whose update is a
 sign.
 
-b1 m + (1 - b1) g changes its sign at b1 = g / (g - m): the elements that have changed bound the
-kernel's value from below, those that have not from above, and there is one only if both ends, found
-by bisection, are in this order. The evidence is in the places of the changed elements (`places`),
-less the number of values at which one changes; a gradient times a number changes the same signs,
-so all other outputs must be there, and right.
+The elements that have changed bound the kernel's value from one side, those that have not from the
+other. The evidence is in their places (`places`), less the number of values at which one changes;
+a gradient times a number changes the same signs, so all other outputs must be there, and right.
 """
 
 from __future__ import annotations

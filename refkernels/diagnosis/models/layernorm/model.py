@@ -28,13 +28,10 @@ class Model:
     """One algorithm, runnable.
 
     name       short and unique: "torch CPU", "naive variance"
-    cause      the stable identifier of the cause that it embodies ("naive_variance"), None for an
-               algorithm with nothing to blame but its order of rounding
+    cause      that it embodies ("naive_variance"), with its details; None for a mere order
     statement  one sentence that says what the algorithm does, ready to quote
     run        run(inputs, params, direction, format) -> {output name: array}, in a framework's
-               shapes and dtype; without the outputs that the model does not give, and empty where
-               the model does not apply (a format the framework lacks)
-    details    of the cause
+               shapes and dtype; empty where the model does not apply
     """
 
     name: str

@@ -12,10 +12,9 @@ Backward, a = rstd, per row:
     dweight += dy (a x - a mean),  dbias += dy      row after row, each thread its share of the
                                                     rows, each sum rounded to the format; then the
                                                     threads' sums in order
-For a large mean b and c cancel each other: dx then has the error of c.
-
-The build for AVX-512 uses the AVX2 kernel here (8 lanes of float32). The build without vector
-instructions has the same lanes, no FMA, and adds lanes one by one.
+For a large mean b and c cancel each other: dx then has the error of c. The build for AVX-512 uses
+the AVX2 kernel here (8 lanes of float32); that without vector instructions has the same lanes, no
+FMA, and adds lanes one by one.
 
 Source: aten/src/ATen/native/cpu/layer_norm_kernel.cpp, aten/src/ATen/cpu/vec/functional_base.h,
 functional_bfloat16.h. Which operations are fused is the compiler's choice, found by comparing bits.
