@@ -301,7 +301,7 @@ def page(cells: dict[str, dict[str, Any]]) -> str:
         "",
         f"By `benchmarks/fault_matrix.py`. Of {len(states)} faults that show, {named} are named, "
         f"{states.count('wrong')} wrongly. Blank: inside the bound wherever it was planted; –: no "
-        "place for it; large: named at 10^5 elements.",
+        "place for it; ?: not asked; large: named at 10^5 elements.",
         "",
         f"| op | pass | {' | '.join(FAULTS)} |",
         f"|---|---|{'---|' * len(FAULTS)}",

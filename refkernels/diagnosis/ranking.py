@@ -390,11 +390,11 @@ def _rank(
     wrong outputs, the worst first; confidence; no fitted number; more than an order of summation
     (an order, where the candidate is merely consistent and the output within its bound: a right
     kernel is not blamed without evidence); not refuted by another output; the number of outputs
-    that the cause fits, and that it fits with the same details; where nothing is proven, the price;
-    the bits reproduced, and the error that is left.
+    that the cause fits, and that it fits with the same details; the description, if unproven; the
+    bits reproduced, and the error that is left.
     """
-    confidence = candidate.confidence
-    inside = truth.verdict in INSIDE
+    confidence, inside = candidate.confidence, truth.verdict in INSIDE
+    described = candidate.price + math.log2(max(candidate.trials, 1))
     error = math.inf if candidate.over_plain is None else candidate.over_plain
     if confidence == "consistent" and error < math.inf:  # the nearest size
         error = abs(math.log(error)) if error > 0.0 else math.inf
@@ -412,7 +412,7 @@ def _rank(
         float(not matched),
         -float(causes),
         -float(same_details),
-        candidate.price if confidence == "consistent" else 0.0,
+        described if confidence == "consistent" else 0.0,
         *sized,
         float(-candidate.equal),  # of two reproduced outputs, the larger one says more
     )
