@@ -255,7 +255,6 @@ globals().update(
             "sgd": _SGD,
             "narrow_step": {
                 "usual": _narrow_step(lambda u, comp: u + comp, _rounded),
-                "reversed": _narrow_step(lambda u, comp: comp + u, _rounded),
             },
             "momentum": {name: _without_step(sgd) for name, sgd in _SGD.items()},
             "adam": _ADAM,
