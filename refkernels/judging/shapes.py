@@ -105,8 +105,8 @@ class ShapeDrawer:
 
     def long(self, rng: np.random.Generator, size: int, related: set[str]) -> Iterator[Shapes]:
         """One letter, a related one if any is, as long as in large models, beside short ones; each
-        letter at an odd length at which one term more or less shows; all letters at whole tiles;
-        each related letter at lengths for which kernels have special cases; many rows."""
+        letter at an odd length at which one term more or less shows; whole tiles; each related
+        letter at usual lengths; many rows."""
         letters = [str(x) for x in rng.permutation(self.letters) if x not in self.lengths]
         letters.sort(key=lambda x: x not in related)
         plan = [(x, LONG << size) for x in letters[:1]]
@@ -118,7 +118,8 @@ class ShapeDrawer:
             drawn.append((dict.fromkeys(letters, tiles * TILE), rows))
         drawn += [({x: n}, rows) for x in letters if x in related for n in USUAL]
         if any(argument.rows for argument in self.arguments.values()) and len(letters) < 2:
-            n, m = (int(rng.integers(least, 2 * least)) for least in (TERMS, TERMS // 2))
+            n = int(rng.integers(TERMS, 2 * TERMS))
+            m = 2 * LONG // n + int(rng.integers(1, 32))  # more than 2^18 elements
             drawn.append((dict.fromkeys(letters, n), self.leading((m if letters else n * m,))))
         for lengths, rows in drawn:
             chosen = self._lengths({**dict.fromkeys(self.letters, 2), **lengths}, rng)
