@@ -27,7 +27,7 @@ from refkernels.diagnosis.edits.catalogue import CONDITIONS, by, is_number
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
+from refkernels.diagnosis.hypothesis import Claim, Evidence, Outcome, Prediction
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Doubles, Problem
 from refkernels.metrology import ulp
 
@@ -72,13 +72,10 @@ class SolvedStatistics(NamedTuple):
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """For each output that is not ordinary, what its rows' statistics show."""
-    wrong = {n: got for n, got in outputs.items() if np.any(got)}
-    if problem.size > READABLE:
-        return
-    for name, got in wrong.items():
+    """What the statistics of an output's rows show; of an ordinary one, what they prove."""
+    for name, got in outputs.items() if problem.size <= READABLE else ():
         plain = Screen(problem, {name: got}, elements=READABLE)
-        if plain.has_a_program:
+        if np.any(got) and plain.has_a_program:
             shown = _shown(plain, name)
             texts = [i.text for i in identities.identities(plain.program) if i.kind == "variance"]
             if texts and problem.format.p <= BINARY32.p:  # of float64, float64 tells nothing
@@ -86,7 +83,8 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
                     problem, {name: got}, elements=READABLE, written=identities.one_pass
                 )
                 shown = max(shown, _shown(one_pass, name, texts[0]), key=lambda s: np.sum(s.bits))
-            if np.sum(shown.bits) > np.log2(max(shown.tried, 1)):  # more than the choice earns
+            least = Evidence.PROVEN if fits[name].ordinary else 0.0  # what rounding explains too
+            if np.sum(shown.bits) > least + np.log2(max(shown.tried, 1)):  # the choice's bits
                 yield claim(problem, name, got, plain, shown)
 
 
