@@ -12,7 +12,7 @@ from refkernels.diagnosis.explain import one_kernel
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.recovered import find
 
-F = np.float32
+F, CLOSE = np.float32, ("intermediate_rounded",)
 KINDS: dict[str, Any] = {"float32": F, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 NORMS = {
     "layernorm": ((12, 200), (1,), {}),
@@ -38,8 +38,8 @@ def statistics(x: Any, axes: tuple[int, ...], how: str) -> tuple[Any, Any]:
 
 def kernel(op: str, x: Any, how: str, kept: Any = (F, F), dy: Any = None) -> Any:
     """The norm of x, or its gradient, in x's format; mean and rstd are kept in others."""
-    shape, axes, _ = NORMS[op]
-    kind, grouped = x.dtype, (3, 4, 2, 60) if op == "group_norm" else shape
+    kind, axes = x.dtype, NORMS[op][1]
+    grouped = (3, 4, 2, 60) if op == "group_norm" else x.shape
     mean, variance = statistics(x.astype(F).reshape(grouped), axes, how)
     rstd = F(1) / np.sqrt(variance + F(1e-5))
     mean, rstd = mean.astype(kept[0]).astype(F), rstd.astype(kept[1]).astype(F)
@@ -80,23 +80,23 @@ def test_padding_that_a_variance_counts_is_proven(op: str) -> None:
     assert (found.cause, found.confidence) == ("padded_variance", "proven")
 
 
-@pytest.mark.parametrize("op", NORMS)
-@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
-def test_a_rstd_alone_that_is_kept_in_16_bits_is_named(op: str, kind: str) -> None:
-    x = drawn(op, kind, 1.0)
-    found = refkernels.explain(*asked(op, x, kernel(op, x, "two passes", (F, KINDS[kind]))))
-    assert found.cause in ("low_precision_statistics", "intermediate_rounded")
-    assert found.confidence in ("proven", "matched")
-    assert found.candidates[0].details["format"] == kind
-
-
 @pytest.mark.parametrize(("op", "kind"), [*zip(NORMS, ["float16", "bfloat16"] * 2, strict=True)])
 def test_statistics_that_are_kept_in_16_bits_are_proven(op: str, kind: str) -> None:
-    x = drawn(op, kind, 1.0)
-    found = refkernels.explain(*asked(op, x, kernel(op, x, "two passes", (KINDS[kind],) * 2)))
-    assert (found.cause, found.confidence) == ("low_precision_statistics", "proven")
-    named = [c for c in found.candidates if c.confidence == "proven"]
-    assert {c.details.get("format", kind) for c in named} == {kind}
+    x, narrow = drawn(op, kind, 1.0), KINDS[kind]
+    for kept, causes, least in (((narrow, narrow), (), "proven"), ((F, narrow), CLOSE, "matched")):
+        found = refkernels.explain(*asked(op, x, kernel(op, x, "two passes", kept)))
+        assert found.cause in ("low_precision_statistics", *causes)
+        assert found.confidence in ("proven", least)
+        named = [c for c in found.candidates if c.confidence == found.confidence]
+        assert {c.details.get("format", kind) for c in named} == {kind}
+
+
+def test_a_gradient_that_rounding_could_explain_proves_its_statistics() -> None:
+    dy, x = np.random.default_rng(3).standard_normal((2, 40, 300)).astype(np.float16)
+    dx = kernel("layernorm", x, "two passes", (np.float16,) * 2, dy)
+    found = refkernels.explain(*asked("layernorm", x, dx, dy))
+    assert (found.verdict, found.cause) == ("rounding", "low_precision_statistics")
+    assert found.confidence == "proven"
 
 
 def claims(*question: Any) -> list[Any]:
