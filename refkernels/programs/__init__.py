@@ -41,9 +41,8 @@ def oracle(
     formats of floats round nothing, integers are integers. The bound is proven for kernels that
     compute the same operators, each in its dtype or a wider one, with sums in any order.
 
-    Raises ProgramError, one sentence with the user's line, for what cannot be read: shapes that
-    depend on data, active dropout, complex, sparse and quantised tensors, operators that are not
-    covered (docs/operators.md); ValueError and TypeError as `ops.reference_kernel.oracle` does.
+    Raises ProgramError, one sentence with the user's line, for what cannot be read
+    (docs/operators.md); ValueError and TypeError as `ops.reference_kernel.oracle` does.
     """
     if isinstance(signature, str):
         return of_formula(formula, signature, coupled, name=name, **options)

@@ -49,9 +49,6 @@ class Integers:
     def number(self, value: Any) -> Any:
         return value
 
-    def rearrange(self, change: Callable[..., Any], *arrays: Array) -> Any:
-        return change(*arrays)
-
     def __getattr__(self, name: str) -> Any:
         if name in ("sum", "max", "prod"):
             return lambda a, axis=-1: getattr(np, name)(a, axis=axis, keepdims=True)
@@ -167,7 +164,9 @@ class Call:
         if all(isinstance(item, np.ndarray) for item in given):
             return change(*given)
         if all(isinstance(item, Mask | np.ndarray) for item in given):
-            return self.xp.rearrange(change, *map(self.value, given)) > self.half
+            return self.xp.rearrange(change, *map(self.value, given)) > self.xp.number(
+                Fraction(1, 2)
+            )
         values = [self.value(item) for item in given]
         if any(isinstance(value, Low) for value in values):
             low = change(
@@ -176,10 +175,6 @@ class Call:
             values = [v.value if isinstance(v, Low) else v for v in values]
             return Low(self.xp.rearrange(change, *values), low)
         return self.xp.rearrange(change, *values)
-
-    @property
-    def half(self) -> Any:
-        return self.xp.number(Fraction(1, 2))
 
     def reshape(self, given: Any, shape: Sequence[int]) -> Any:
         if tuple(given.shape) == tuple(shape):

@@ -31,9 +31,9 @@ def sigmoid(c: Any, x: Any) -> Any:
 def gelu(c: Any, x: Any, approximate: str = "none") -> Any:
     if approximate == "tanh":
         cubic = x + c.number(Fraction("0.044715")) * c.power(x, 3)
-        return c.half * x * (1 + c.tanh(c.sqrt(2 / c.pi()) * cubic))
-    t = x / c.sqrt(c.number(2))
-    return c.either(c.half * x * c.erfc(-t), lambda: c.half * x * (1 + c.erf(t)))
+        return c.number(Fraction(1, 2)) * x * (1 + c.tanh(c.sqrt(2 / c.pi()) * cubic))
+    half, t = c.number(Fraction(1, 2)), x / c.sqrt(c.number(2))
+    return c.either(half * x * c.erfc(-t), lambda: half * x * (1 + c.erf(t)))
 
 
 def elu(c: Any, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:

@@ -24,11 +24,10 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.double_double import DoubleDouble, columns
-from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.value import Mask
-from refkernels.contexts.working import data
 from refkernels.ops import readings
 from refkernels.ops.formulas import Formulas, restored
+from refkernels.programs.spread import PLAIN
 
 SHARE = 2.0**-40
 
@@ -100,10 +99,9 @@ def _estimates(
     question = formulas.question("forward", inputs, {})
     truth, sharp = formulas.forward.truth, _Middles()
     sharp.ball = _Middle()
-    plain = readings.Reading(Doubles(), lambda value: (data(value),))
     with np.errstate(all="ignore"):
         middles = readings.read(truth, readings.Reading(sharp, columns), question, names)
-        doubles = readings.read(truth, plain, question, names)
+        doubles = readings.read(truth, PLAIN, question, names)
     estimates = {}
     for name, (head, tail, unknown) in middles.items():
         with np.errstate(all="ignore"):

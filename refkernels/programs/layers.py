@@ -428,7 +428,7 @@ LAYERS: dict[str, Rule] = {
     "native_layer_norm.default": _with_statistics(layer_norm),
     "group_norm.default": group_norm,
     "_native_batch_norm_legit_no_training.default": _with_statistics(
-        lambda c, x, w, b, m, v, momentum, eps: batch_norm(c, x, w, b, m, v, False, momentum, eps)
+        lambda c, *given: batch_norm(c, *given[:5], False, *given[5:])
     ),
     "_native_batch_norm_legit_functional.default": _with_statistics(batch_norm),
     "_native_batch_norm_legit.no_stats": _with_statistics(

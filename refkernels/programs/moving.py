@@ -248,7 +248,7 @@ def any_(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
     truth = c.truth(x)
     if isinstance(truth, np.ndarray):
         return c.rows(truth, dims).any(axis=-1).reshape(c.shape)
-    return c.reduced("max", c.value(truth), dims) > c.half
+    return c.reduced("max", c.value(truth), dims) > c.number(Fraction(1, 2))
 
 
 def norm(c: Any, x: Any, order: Any = 2, dims: Any = None, *_: Any) -> Any:
@@ -287,12 +287,11 @@ def cumulative_product(c: Any, x: Any, dim: int, *_: Any) -> Any:
 
 def cumulative_logsumexp(c: Any, x: Any, dim: int) -> Any:
     """One number after the other, as it is computed."""
-    x, total, sums = c.plain(x), None, []
+    x, sums = c.plain(x), list[Any]()
     for k in range(x.shape[dim] if x.shape else 0):
         one = c.take(x, np.arange(k, k + 1), dim)
-        if total is not None:
-            one = c.maximum(total, one) + c.log1p(c.exp(-abs(total - one)))
-        total = one
+        if sums:
+            one = c.maximum(sums[-1], one) + c.log1p(c.exp(-abs(sums[-1] - one)))
         sums.append(one)
     return concatenate(c, sums, dim) if sums else x
 

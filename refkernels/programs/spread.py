@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.formats import BINARY64
+from refkernels.contexts import doubles
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.bound_value import BoundValue
-from refkernels.contexts.working import RoundedArithmetic
+from refkernels.contexts.value import Value
+from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.ops import readings
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Whole
@@ -41,6 +42,16 @@ READINGS: tuple[dict[str, Any], ...] = (
     *({"order": "random", "seed": seed, "fma": bool(seed % 2)} for seed in range(4)),
 )
 FACTOR, SHARE = 4.0, 1 / 8
+
+
+class _Plain(doubles.Doubles):
+    """float64 whose casts round nothing."""
+
+    def narrow(self, a: Value, format: str) -> Any:
+        return a
+
+
+PLAIN = readings.Reading(_Plain(), lambda value: (data(value),))
 
 
 class StatisticalWarning(UserWarning):
@@ -96,7 +107,7 @@ class Traced(Whole):
         """The bounds and sizes of outputs, the vague bounds replaced by what readings allow."""
         if self.steps is None:
             return dict(bounds)
-        exact = self._read(RoundedArithmetic(BINARY64), question, tuple(bounds))
+        exact = self._read(PLAIN, question, tuple(bounds))
         known = {name: np.isfinite(exact[name]) for name in bounds}
         sizes = {n: (_rms(bounds[n][0][k]), _rms(exact[n][k])) for n, k in known.items()}
         vague = tuple(name for name, (bound, size) in sizes.items() if not bound <= SHARE * size)
@@ -105,7 +116,7 @@ class Traced(Whole):
         largest = dict.fromkeys(vague, 0.0)
         for options in READINGS:
             working = RoundedArithmetic(xp.working.format, xp.storage.format, **options)
-            for name, values in self._read(working, question, vague).items():
+            for name, values in self._read(readings.working(working), question, vague).items():
                 known[name] &= np.isfinite(values)
                 error = np.abs(values - exact[name])[known[name]]
                 if np.isfinite(sizes[name][0]):
@@ -125,11 +136,9 @@ class Traced(Whole):
         most = {n: max(path, key=path.__getitem__, default="") for n, path in paths.items()}
         return [f"{name} ({called})" if called else name for name, called in most.items()]
 
-    def _read(
-        self, xp: RoundedArithmetic, question: Canonical, names: tuple[str, ...]
-    ) -> dict[str, Doubles]:
+    def _read(self, by: readings.Reading, question: Canonical, names: Any) -> dict[str, Doubles]:
         with np.errstate(all="ignore"):
-            parts = readings.read(self, readings.working(xp), question, names)
+            parts = readings.read(self, by, question, names)
         return {name: values.astype(np.float64) for name, (values,) in parts.items()}
 
 

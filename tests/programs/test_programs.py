@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import documents
+import ml_dtypes
 import numpy as np
 import pytest
 from presence import interpreter_of
@@ -290,6 +291,21 @@ def test_a_score_at_the_end_of_the_range_takes_no_part_in_a_bound() -> None:
     w = np.array([[0, 0, np.finfo(np.float32).min]] * 2, np.float32)
     inputs = {"x": np.array([[1, -1, -3], [2, 5, 1e3]], np.float32), "w": w}
     assert np.all(op.bound("forward", inputs, {}, formats.BINARY32)["y"] < 2.0**-19)
+
+
+def test_a_cast_is_rounding_to_a_statistic_too() -> None:
+    op = steps(
+        ("_to_copy.default", [{"node": "x"}, {"dtype": "bfloat16"}], "bfloat16"),
+        ("sub.Tensor", [{"node": "s0"}, {"node": "w"}, 1], "float32"),
+        ("cumsum.default", [{"node": "s1"}, 1], "float32"),
+    )
+    x = drawn(9, x=(2, 3))["x"]
+    inputs = {"x": x, "w": x * np.float32(1 + 2.0**-12)}
+    with pytest.warns(StatisticalWarning):
+        limit = op.bound("forward", inputs, {}, formats.BINARY32)["y"]
+    rounded = x.astype(ml_dtypes.bfloat16).astype(np.float32)
+    right = np.cumsum(rounded - inputs["w"], axis=1, dtype=np.float32)
+    assert np.all(np.abs(right - op.evaluate("forward", inputs, {})["y"].hi) <= limit)
 
 
 def test_comparisons_and_remainders_know_infinite_numbers() -> None:
