@@ -21,6 +21,7 @@ _MODULES = (
     "dropout_ref",
     "elementary_ref",
     "embedding_ref",
+    "experts_ref",
     "frameworks",
     "fused_ref",
     "layernorm_ref",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:  # one line for each lazy name and nothing else: a checker rea
     from refkernels import dropout_ref as dropout_ref
     from refkernels import elementary_ref as elementary_ref
     from refkernels import embedding_ref as embedding_ref
+    from refkernels import experts_ref as experts_ref
     from refkernels import frameworks as frameworks
     from refkernels import fused_ref as fused_ref
     from refkernels import layernorm_ref as layernorm_ref

@@ -19,12 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import LOW
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.op import Case, Direction
 from refkernels.ops import Fault, PerOutput, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.letters import Signature
+from refkernels.ops.public import enclosure_of
 
 __all__ = ["OPS", "scaled_matmul"]
 Array = npt.NDArray[Any]
@@ -444,12 +443,11 @@ OPS = (
         cases=cases,
     ),
 )
+_enclosure = enclosure_of(OPS)
 
 
-def scaled_matmul(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, zero_b: Any = None, *,
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def scaled_matmul() -> None:
     """c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j, for the operands as stored.
 
     a, b        (..., K) and (K, N): float8_e4m3fn and float8_e5m2 (of `ml_dtypes`, or torch's),
@@ -476,4 +474,3 @@ def scaled_matmul(
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Micikevicius et al. (2022), "FP8 formats for deep learning", arXiv:2209.05433.
     """
-    return OPS[0].ask(locals())

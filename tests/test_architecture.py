@@ -19,6 +19,7 @@ OP = {"op", "range_limits", "truth"}
 ORACLE_NEEDS = {"arithmetic", "kernels", "records", "metrology", "elementwise", "ops", *OP}
 FORMULAS_OF = {
     "attention_ref": {"softmax_ref"},
+    "experts_ref": {"softmax_ref"},
     "fused_ref": {"activation_ref", "loss_ref", "norm_ref", "softmax_ref"},
     "loss_ref": {"softmax_ref"},
 }  # whose formulas an oracle's are made of

@@ -35,14 +35,12 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.op import Direction
 from refkernels.ops import Fault, Mask, Prepared
-from refkernels.ops.formula import COMPUTED_IN_FLOAT32, derived
+from refkernels.ops.formula import COMPUTED_IN_FLOAT32
 
 SELU = Fraction("1.0507009873554804934193349852946"), Fraction("1.6732632423543772848170429916717")
 
 
-def fault(cause: str, formula: Any, unstable: bool = False, inputs: str = "x") -> Fault:
-    """A wrong formula, and its gradients."""
-    return Fault(cause, formula, derived(formula, ("y",), {"dy": "y"}, tuple(inputs)), unstable)
+fault = partial(Fault, derived=True)
 
 
 def limits(
@@ -422,10 +420,10 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         _unstable("unguarded_softplus", lambda xp, x: -xp.log(1 + xp.exp(-x))),
     ),
     "swiglu": (
-        fault("gelu_gate", lambda xp, a, b: _gelu(xp, a) * b, inputs="ab"),
-        fault("gelu_gate", lambda xp, a, b: _gelu_tanh(xp, a) * b, inputs="ab"),
-        fault("quick_gelu_gate", lambda xp, a, b: a * sigmoid(xp, _quick(xp, a)) * b, inputs="ab"),
-        fault("relu_gate", lambda xp, a, b: xp.maximum(a, xp.number(0)) * b, inputs="ab"),
+        fault("gelu_gate", lambda xp, a, b: _gelu(xp, a) * b),
+        fault("gelu_gate", lambda xp, a, b: _gelu_tanh(xp, a) * b),
+        fault("quick_gelu_gate", lambda xp, a, b: a * sigmoid(xp, _quick(xp, a)) * b),
+        fault("relu_gate", lambda xp, a, b: xp.maximum(a, xp.number(0)) * b),
     ),
 }
 

@@ -12,7 +12,6 @@ lists the ops.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from refkernels.arguments import TextOrNumbers
@@ -24,9 +23,10 @@ from refkernels.attention_ref.cases import attention_cases, rotary_cases
 from refkernels.attention_ref.faults import CONVENTIONS, FAULTS
 from refkernels.ops import Sliced, formula_op
 from refkernels.ops.domains import POSITIVE
+from refkernels.ops.public import enclosure_of, enclosures_of
 
 __all__ = [
-    "OPS", "Attention", "AttentionBackward", "attention", "attention_backward", "rotary",
+    "OPS", "Attention", "attention", "attention_backward", "rotary",
     "rotary_backward",
 ]  # fmt: skip
 
@@ -79,6 +79,8 @@ ROTARY = formula_op(
     cases=rotary_cases,
 )
 OPS = (ATTENTION, ROTARY)
+_enclosure = enclosure_of(OPS)
+_enclosures = enclosures_of(OPS)
 
 
 class Attention(NamedTuple):
@@ -86,14 +88,6 @@ class Attention(NamedTuple):
 
     y: Enclosure
     lse: Enclosure
-
-
-class AttentionBackward(NamedTuple):
-    """dq, dk and dv have the shapes of q, k and v."""
-
-    dq: Enclosure
-    dk: Enclosure
-    dv: Enclosure
 
 
 def attention(
@@ -162,14 +156,8 @@ def attention(
     return answer if return_lse else answer.y
 
 
-def attention_backward(
-    dy: Any, q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, lengths: Any = None,
-    sinks: Any = None, alibi_slopes: Any = None, prefix: Any = None, cu_seqlens_q: Any = None,
-    cu_seqlens_k: Any = None, block_table: Any = None, *, scale: float | None = None,
-    causal: str = "none", window: tuple[int, int] | None = None, softcap: float | None = None,
-    causal_block: int | None = None, layout: str = "bhsd",
-    certify: Certify = "enclosure",
-) -> AttentionBackward:  # fmt: skip
+@_enclosures
+def attention_backward() -> None:
     """dv = pT dy, dq = scale ds k, dk = scale dsT q, with ds = p (dp - D) c', dp = dy vT and
     D_i = sum_j p_ij dp_ij; c' is 1, or 1 - tanh(s / softcap)^2. With grouped heads, dk and dv sum
     over each group.
@@ -177,13 +165,10 @@ def attention_backward(
     dy has y's shape; otherwise as `attention`. mask and slopes get no gradient here. The bound
     allows p kept from the forward pass or recomputed from the log-sum-exp, and D computed from y.
     """
-    return AttentionBackward(**ATTENTION.ask(locals()))
 
 
-def rotary(
-    x: Any, position: Any, *, base: float = 10000.0, layout: str = "half", dim: int | None = None,
-    scaling: Mapping[str, Any] | str = "none", certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def rotary() -> None:
     """(y_a, y_b) = (x_a cos t - x_b sin t, x_b cos t + x_a sin t), t = position base^(-2 i / dim),
     for the pairs i = 0 ... dim / 2 - 1 of x's last axis; y has x's shape.
 
@@ -204,16 +189,11 @@ def rotary(
     Raises TypeError for other dtypes, ValueError for shapes and params that do not fit.
     Source: Su et al. (2021), arXiv:2104.09864.
     """
-    return ROTARY.ask(locals())
 
 
-def rotary_backward(
-    dy: Any, x: Any, position: Any, *, base: float = 10000.0, layout: str = "half",
-    dim: int | None = None, scaling: Mapping[str, Any] | str = "none",
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def rotary_backward() -> None:
     """(dx_a, dx_b) = (dy_a cos t + dy_b sin t, dy_b cos t - dy_a sin t): dy rotated by -t.
 
     dy has x's shape; otherwise as `rotary`.
     """
-    return ROTARY.ask(locals())

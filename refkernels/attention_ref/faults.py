@@ -37,14 +37,6 @@ def _of(formula: Any, change: Change, xp: Any, /, **arguments: Any) -> Any:
     return _changed(xp, formula, change, **arguments)
 
 
-def _moved(by: int, xp: Any, q: Any, position: Any = None, **_: Any) -> dict[str, Any]:
-    return {"position": None if position is None else position + by}
-
-
-def _first_moved(by: int, xp: Any, q: Any, first: Any = None, **_: Any) -> dict[str, Any]:
-    return {"first": None if first is None else first + by}
-
-
 def _without_sinks(
     xp: Any, q: Any, k: Any, sunk: bool = False, keep: Any = None, **_: Any
 ) -> dict[str, Any]:
@@ -55,29 +47,8 @@ def _without_sinks(
     return {"sunk": False, "keep": real if keep is None else keep & real}
 
 
-def _other_corner(
-    xp: Any, q: Any, offset: int, corner: str, position: Any = None, **_: Any
-) -> dict[str, Any]:
-    if position is None:
-        return {}
-    return {"position": position + (offset if corner == "top_left" else -offset)}
-
-
-def _by_tokens(xp: Any, q: Any, own: Any = None, position: Any = None, **_: Any) -> dict[str, Any]:
-    """A query sees up to itself, not to its block's end."""
-    return {"position": position if own is None or position is None else own}
-
-
 def _without(*names: str) -> Change:
     return lambda xp, q, **arguments: dict.fromkeys(names)
-
-
-def _scaled_mask(xp: Any, q: Any, mask: Any = None, scale: Any = None, **_: Any) -> dict[str, Any]:
-    return {"mask": None if mask is None else mask * factor(xp, q, scale)}
-
-
-def _inverted_mask(xp: Any, q: Any, keep: Any = None, **_: Any) -> dict[str, Any]:
-    return {"keep": None if keep is None else ~keep}
 
 
 def _tiled(xp: Any, formula: Any, q: Any, group: int, **arguments: Any) -> Any:
@@ -179,28 +150,6 @@ def _softmax(cause: str, weights: Any, **options: Any) -> Fault:
     return Fault(cause, forward, backward, **options)
 
 
-# --- the other axis ---------------------------------------------------------------------------
-
-
-def _across(xp: Any, s: Any, lanes: Any) -> Any:
-    """p_ij = e^(s_ij) / sum_i e^(s_ij)."""
-    turned_lanes = None if lanes is None else np.swapaxes(lanes, -1, -2)
-    return turned(xp, formulas.weights(xp, turned(xp, s), turned_lanes))
-
-
-def _across_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
-    s = scores(xp, q, k, **options)
-    p, dp = _across(xp, s, present(s.shape, **options)), xp.matmul(dy, turned(xp, v))
-    ds = p * (dp - xp.sum(p * dp, axis=-2))
-    return formulas.gradients(xp, p, ds, dy, q, k, options)
-
-
-def _turned_weights(xp: Any, s: Any, lanes: Any) -> Any:
-    """p_ji in the place of p_ij, where there are as many queries as keys."""
-    p = formulas.weights(xp, s, lanes)
-    return turned(xp, p) if s.shape[-1] == s.shape[-2] else p
-
-
 # --- another gradient -------------------------------------------------------------------------
 
 
@@ -211,22 +160,7 @@ def _without_scale(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> 
 
 
 FAULTS = (
-    _with_arguments("causal_ignored", _without("position")),
-    _with_arguments("causal_sees_next", partial(_moved, 1)),
-    _with_arguments("causal_hides_itself", partial(_moved, -1)),
-    _with_arguments("causal_other_corner", _other_corner),
-    _with_arguments("mask_ignored", _without("mask", "unmasked", "keep")),
-    _with_arguments("mask_inverted", _inverted_mask),
-    _with_arguments("mask_scaled", _scaled_mask),
-    _with_arguments("lengths_ignored", _without("lengths")),
-    _with_arguments("sequences_ignored", _without("begin", "end")),
-    _with_arguments("prefix_ignored", _without("prefix")),
-    _with_arguments("causal_by_tokens", _by_tokens),
-    _with_arguments("alibi_ignored", _without("alibi_slopes")),
     _with_arguments("window_ignored", _without("first")),
-    _with_arguments("window_wider", partial(_first_moved, -1)),
-    _with_arguments("window_narrower", partial(_first_moved, 1)),
-    _with_arguments("softcap_ignored", _without("softcap")),
     _with_arguments("sinks_ignored", _without_sinks),
     Fault(
         "heads_tiled",
@@ -239,8 +173,6 @@ FAULTS = (
     _softmax("masked_keys_counted", _counted),
     _softmax("masked_rows_nan", _unguarded),
     _softmax("no_shift", _unshifted, unstable=True),
-    Fault("softmax_over_queries", partial(_weighted, _across), _across_gradients),
-    Fault("weights_transposed", partial(_weighted, _turned_weights)),
     Fault("gradient_unscaled", backward=_without_scale, outputs=("dq", "dk")),
 )
 CONVENTIONS = (

@@ -103,8 +103,6 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
         "softcap": softcap,
         "sunk": sunk,
         "rooted": scale is None or scale > 0,
-        "corner": params["causal"],
-        "offset": shapes.keys - shapes.queries,
         "group": shapes.group,
     }
     own_shapes = {"dq": q.shape, "dk": k.shape, "dv": v.shape, "lse": output[:-1]}

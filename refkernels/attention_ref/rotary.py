@@ -190,16 +190,6 @@ def _narrow(
     return rotate(xp, x, cosine, sine, dim, layout)
 
 
-def _narrow_cosines(
-    format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str,
-    scaling: FrequencyScaling | None = None,
-) -> Any:  # fmt: skip
-    """Right angles, whose cosines and sines are kept in a narrow format."""
-    angles = _angles(xp, position, base, dim, scaling)
-    cosine, sine = (xp.narrow(t, format) for t in _cosine_and_sine(xp, angles, scaling))
-    return rotate(xp, x, cosine, sine, dim, layout)
-
-
 def _fault(cause: str, formula: Any, **options: Any) -> Fault:
     return Fault(cause, formula, partial(_turned_back, formula), **options)
 
@@ -220,16 +210,6 @@ FAULTS = (
     _fault("yarn_unmagnified", _unmagnified),
     *(
         _fault(f"angles_in_{format}", partial(_narrow, format), unstable=True, right_in=computed)
-        for format, computed in _NARROW
-    ),
-    *(
-        _fault(
-            "narrow_cosines",
-            partial(_narrow_cosines, format),
-            unstable=True,
-            details={"format": format},
-            right_in=computed,
-        )
         for format, computed in _NARROW
     ),
 )

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared
-from refkernels.ops.formula import derived
 
 Doubles = npt.NDArray[np.float64]
 LIMITS = {"pow": 16, "atan2": 6, "hypot": 4}
@@ -257,9 +256,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ), outputs=("db",)),
     ),
     "hypot": (
-        Fault("unscaled_squares", _unscaled, derived(
-            _unscaled, ("y",), {"dy": "y"}, ("a", "b")
-        ), unstable=True),
+        Fault("unscaled_squares", _unscaled, unstable=True, derived=True),
         Fault("sum_of_magnitudes", lambda xp, a, b, **_: abs(a) + abs(b)),
     ),
 }  # fmt: skip

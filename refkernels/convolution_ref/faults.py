@@ -16,7 +16,6 @@ from refkernels.convolution_ref.formulas import (
     dx_direct,
     im2col,
     product,
-    reverse,
     windows,
 )  # fmt: skip
 from refkernels.convolution_ref.geometry import (
@@ -32,43 +31,10 @@ from refkernels.convolution_ref.geometry import (
 from refkernels.ops import Fault, PerOutput
 from refkernels.ops.formula import Formula
 
-Change = Callable[[Any, Any], Any]
-
 
 def _backward(dx: Formula, dweight: Formula) -> PerOutput:
     """Gradients of whole rows: these faults mix groups and taps."""
     return PerOutput((dx, dweight, dbias), sliced=False)
-
-
-def _of_weight(cause: str, change: Change) -> Fault:
-    """Another weight; its gradient changes in the same way."""
-
-    def forward(xp: Any, x: Any, weight: Any, bias: Any = None, **_: Any) -> Any:
-        return direct(xp, x, change(xp, weight), bias)
-
-    def dx(xp: Any, above: Any, weight: Any, there: Any = None, **_: Any) -> Any:
-        return dx_direct(xp, above, change(xp, weight), there)
-
-    def changed_dweight(xp: Any, dy: Any, x: Any, places: Any, **_: Any) -> Any:
-        gradient = dweight(xp, dy, x, places)
-        return change(xp, xp.reshape(gradient, (1, *gradient.shape)))
-
-    return Fault(cause, forward, _backward(dx, changed_dweight))
-
-
-def _of_channels(cause: str, change: Change, back: Change) -> Fault:
-    """Other channels of x for the groups; `back` is the effect on a gradient (.., g, c)."""
-
-    def forward(xp: Any, x: Any, weight: Any, bias: Any = None, **_: Any) -> Any:
-        return direct(xp, change(xp, x), weight, bias)
-
-    def dx(xp: Any, above: Any, weight: Any, there: Any = None, **_: Any) -> Any:
-        return back(xp, dx_direct(xp, above, weight, there))
-
-    def changed_dweight(xp: Any, dy: Any, x: Any, places: Any, **_: Any) -> Any:
-        return dweight_of(xp, dy, change(xp, windows(xp, x, places)))
-
-    return Fault(cause, forward, _backward(dx, changed_dweight))
 
 
 def _of_places(cause: str, change: Callable[[Axis], Axis]) -> Fault:
@@ -93,38 +59,6 @@ def _of_places(cause: str, change: Callable[[Axis], Axis]) -> Fault:
 def _dweight_at(xp: Any, dy: Any, source: Source, table: Places) -> Any:
     gathered = source.gathered(table)
     return dweight_of(xp, dy, xp.array(gathered.reshape(-1, *gathered.shape[2:])))
-
-
-def _without_tap(tap: int) -> Change:
-    def change(xp: Any, weight: Any) -> Any:
-        mask = np.arange(weight.shape[-1]) == tap % max(weight.shape[-1], 1)
-        return xp.where(mask, xp.number(0), weight)
-
-    return change
-
-
-def _interleaved(xp: Any, x: Any) -> Any:
-    """Channel j G + g as the j-th of group g."""
-    rows, groups, channels, taps = x.shape
-    return xp.transpose(xp.reshape(x, (rows, channels, groups, taps)), (0, 2, 1, 3))
-
-
-def _separated(xp: Any, dx: Any) -> Any:
-    return xp.reshape(xp.transpose(dx, (0, 2, 1)), dx.shape)
-
-
-def _first_group(xp: Any, x: Any) -> Any:
-    return xp.broadcast(xp.take(x, np.arange(min(1, x.shape[1])), axis=1), x.shape)
-
-
-def _to_first_group(xp: Any, dx: Any) -> Any:
-    total = xp.broadcast(xp.sum(dx, 1), dx.shape)
-    mask = np.arange(dx.shape[1])[:, None] == 0
-    return xp.where(mask, total, xp.number(0))
-
-
-def _reversed_channels(xp: Any, x: Any) -> Any:
-    return xp.take(x, np.arange(x.shape[2])[::-1], axis=2)
 
 
 def _padded(beyond: Padding) -> tuple[Fault, Fault]:
@@ -184,12 +118,6 @@ def _bias_after_rounding(xp: Any, x: Any, weight: Any, bias: Any = None, **_: An
 
 
 FAULTS = (
-    _of_weight("kernel_flipped", reverse),
-    _of_weight("first_tap_missing", _without_tap(0)),
-    _of_weight("last_tap_missing", _without_tap(-1)),
-    _of_channels("interleaved_groups", _interleaved, _separated),
-    _of_channels("first_group_alone", _first_group, _to_first_group),
-    _of_channels("channels_reversed", _reversed_channels, _reversed_channels),
     _of_places("dilation_ignored", undilated),
     _of_places("padding_at_front", swapped),
     _of_places("padding_as_same", needed),

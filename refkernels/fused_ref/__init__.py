@@ -14,7 +14,7 @@ both.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.fused_ref import activations, cases, head, lora, residual
@@ -22,7 +22,6 @@ from refkernels.loss_ref.cross_entropy import DOMAINS, OPTIONS, fused, mixture, 
 from refkernels.loss_ref.reduction import OTHER_TOTALS
 from refkernels.norm_ref import rms_formulas
 from refkernels.ops import Fault, formula_op
-from refkernels.ops.formula import derived
 from refkernels.ops.public import enclosure_of, enclosures_of
 from refkernels.softmax_ref import formulas as softmax_formulas
 from refkernels.softmax_ref import mixtures
@@ -33,28 +32,15 @@ __all__ = [
     "linear_cross_entropy_backward", "lora_linear", "lora_linear_backward",
 ]  # fmt: skip
 
-
-def _fault(cause: str, formula: Any, gives: str, takes: str, **options: Any) -> Fault:
-    """A wrong formula, and its gradients."""
-    names = tuple(gives.split())
-    gradient = derived(formula, names, {f"d{names[0]}": names[0]}, tuple(takes.split()))
-    return Fault(cause, formula, gradient, **options)
-
-
+_fault = partial(Fault, derived=True)
 _GLU_FAULTS = (
-    _fault("gelu_gate", partial(activations.other_activation, "gelu"), "y", "a b"),
-    _fault("quick_gelu_gate", activations.quick_gelu, "y", "a b"),
-    _fault("relu_gate", partial(activations.other_activation, "relu"), "y", "a b"),
-    _fault("halves_exchanged", activations.gate_and_value_exchanged, "y", "a b"),
+    _fault("gelu_gate", partial(activations.other_activation, "gelu")),
+    _fault("quick_gelu_gate", activations.quick_gelu),
+    _fault("relu_gate", partial(activations.other_activation, "relu")),
 )
-_BIAS_FAULTS = (
-    _fault("other_gelu", activations.other_gelu, "y", "x bias"),
-    _fault("bias_after_activation", activations.biased_after, "y", "x bias"),
-)
+_BIAS_FAULTS = (_fault("bias_after_activation", activations.biased_after),)
 _NORM_FAULTS = (
-    _fault(
-        "residual_after_norm", residual.residual_after, "y sum", "x residual weight", outputs=("y",)
-    ),
+    _fault("residual_after_norm", residual.residual_after, outputs=("y",)),
     Fault("sum_normalised", residual.sum_normalised, outputs=("sum",)),
 )
 _LOSS_FAULTS = tuple(
@@ -65,7 +51,6 @@ _LOSS_FAULTS = tuple(
     )
     for cause in ("sum_instead_of_mean", "all_rows_denominator")
 )
-_LORA_FAULTS = (_fault("scale_by_rank", lora.rescaled, "y", "x weight lora_a lora_b bias"),)
 OPS = (
     formula_op(
         "glu",
@@ -117,7 +102,6 @@ OPS = (
             "beside": partial(lora.updated_gradients, "lift"),
             "stored": partial(lora.updated_gradients, "store"),
         },
-        faults=_LORA_FAULTS,
         cases=cases.lora_cases,
     ),
     formula_op(

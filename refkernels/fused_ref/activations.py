@@ -102,10 +102,6 @@ def quick_gelu(xp: Any, a: Any, b: Any, activation: str) -> Any:
     return a * formulas.sigmoid(xp, xp.number(1.702) * a) * b
 
 
-def gate_and_value_exchanged(xp: Any, a: Any, b: Any, activation: str) -> Any:
-    return gated(xp, b, a, activation)
-
-
 def prepare_bias_gelu(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
@@ -128,10 +124,6 @@ def biased_gradient(keep: str, xp: Any, dy: Any, x: Any, bias: Any, activation: 
     kept = getattr(xp, keep)
     dx = _times_slope(activation, xp, kept, dy, kept(x + bias))
     return dx, xp.sum(kept(dx), axis=0)
-
-
-def other_gelu(xp: Any, x: Any, bias: Any, activation: str) -> Any:
-    return biased(xp, x, bias, "gelu" if activation == "gelu_tanh" else "gelu_tanh")
 
 
 def biased_after(xp: Any, x: Any, bias: Any, activation: str) -> Any:

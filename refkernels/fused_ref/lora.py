@@ -50,8 +50,3 @@ def updated_gradients(
     dx = dx + kept(rows_times(xp, dhidden, turned(xp, lora_a)))
     dbias = None if bias is None else xp.sum(dy, axis=0)
     return dx, columns_times(xp, dy, x), columns_times(xp, dhidden, x), dlora_b, dbias
-
-
-def rescaled(xp: Any, lora_a: Any, scale: Any, **arguments: Any) -> Any:
-    """alpha / r divided by r once more."""
-    return updated("lift", xp, lora_a=lora_a, scale=scale / lora_a.shape[-2], **arguments)

@@ -13,19 +13,17 @@ defines their rows, `OPS` lists the ops.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
 
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.norm_ref import layouts, normalised
 from refkernels.norm_ref.normalised_cases import batch_cases, group_cases, instance_cases
 from refkernels.norm_ref.rms_cases import cases
 from refkernels.norm_ref.rms_formulas import BACKWARD, FORMS
 from refkernels.ops import formula_op
 from refkernels.ops.domains import PROBABILITY
+from refkernels.ops.public import enclosure_of, enclosures_of
 
 __all__ = [
-    "OPS", "AffineBackward", "Backward", "BatchNorm", "batch_norm", "batch_norm_backward",
+    "OPS", "batch_norm", "batch_norm_backward",
     "group_norm", "group_norm_backward", "instance_norm", "instance_norm_backward", "rms_norm",
     "rms_norm_backward",
 ]  # fmt: skip
@@ -79,18 +77,12 @@ GROUP_NORM, INSTANCE_NORM = (
     replace(op, row_inputs=("x",), row_gradients=("dx",)) for op in (GROUP_NORM, INSTANCE_NORM)
 )
 OPS = (RMS_NORM, BATCH_NORM, GROUP_NORM, INSTANCE_NORM)
+_enclosure = enclosure_of(OPS)
+_enclosures = enclosures_of(OPS)
 
 
-class Backward(NamedTuple):
-    """dx has x's shape. dweight has weight's shape, or is None if no weight was given."""
-
-    dx: Enclosure
-    dweight: Enclosure | None
-
-
-def rms_norm(
-    x: Any, weight: Any = None, *, eps: float = 1e-5, certify: Certify = "enclosure"
-) -> Enclosure:
+@_enclosure
+def rms_norm() -> None:
     """y_i = x_i / sqrt(mean(x²) + eps) weight_i over the last axis; y has x's shape.
 
     x           float16, bfloat16, float32 or float64, of one axis or more (NumPy, DLPack,
@@ -107,43 +99,20 @@ def rms_norm(
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Zhang and Sennrich (2019), arXiv:1910.07467.
     """
-    return RMS_NORM.ask(locals())
 
 
-def rms_norm_backward(
-    dy: Any, x: Any, weight: Any = None, *, eps: float = 1e-5, certify: Certify = "enclosure"
-) -> Backward:
+@_enclosures
+def rms_norm_backward() -> None:
     """dx_i = r (g_i - xhat_i mean(g xhat)), dweight_i = sum over rows of dy_i xhat_i, with
     r = 1 / sqrt(mean(x²) + eps), g = dy weight and xhat = x r.
 
     dy has x's shape; otherwise as `rms_norm`. The bound allows r, g and xhat kept in x's
     format, and the gradient by the chain rule.
     """
-    return Backward(**RMS_NORM.ask(locals()))
 
 
-class BatchNorm(NamedTuple):
-    """y has x's shape. new_mean and new_var (C,) are the running statistics after the step."""
-
-    y: Enclosure
-    new_mean: Enclosure
-    new_var: Enclosure
-
-
-class AffineBackward(NamedTuple):
-    """dx has x's shape. dweight and dbias have shape (C,); dweight is None if no weight was given,
-    dbias if no bias was."""
-
-    dx: Enclosure
-    dweight: Enclosure | None
-    dbias: Enclosure | None
-
-
-def batch_norm(
-    x: Any, weight: Any = None, bias: Any = None, running_mean: Any = None,
-    running_var: Any = None, *, training: bool = True, momentum: float = 0.1, eps: float = 1e-5,
-    biased: bool = False, certify: Certify = "enclosure",
-) -> BatchNorm:  # fmt: skip
+@_enclosures
+def batch_norm() -> None:
     """y = (x - m) / sqrt(v + eps) weight + bias, m and v the mean and the biased variance of each
     channel; new_mean = (1 - a) running_mean + a m, new_var = (1 - a) running_var + a v n / (n - 1).
 
@@ -158,61 +127,44 @@ def batch_norm(
     TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Ioffe and Szegedy (2015), arXiv:1502.03167.
     """
-    return BatchNorm(**BATCH_NORM.ask(locals()))
 
 
-def batch_norm_backward(
-    dy: Any, x: Any, weight: Any = None, bias: Any = None, running_mean: Any = None,
-    running_var: Any = None, *, training: bool = True, momentum: float = 0.1, eps: float = 1e-5,
-    certify: Certify = "enclosure",
-) -> AffineBackward:  # fmt: skip
+@_enclosures
+def batch_norm_backward() -> None:
     """dx = r (g - mean g - xhat mean(g xhat)), g = dy weight, xhat = (x - m) r; dweight and dbias
     are the sums of dy xhat and of dy. In inference dx = r g.
 
     dy has x's shape; otherwise as `batch_norm`. The bound allows m and r kept in x's format,
     PyTorch's (g - mean g - (x - m) k) r, and a g + b x + c.
     """
-    return AffineBackward(**BATCH_NORM.ask(locals()))
 
 
-def group_norm(
-    x: Any, weight: Any = None, bias: Any = None, *, num_groups: int, eps: float = 1e-5,
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def group_norm() -> None:
     """y = (x - m) / sqrt(v + eps) weight + bias, m and v of each image's groups of C / num_groups
     channels in a row. Otherwise as `batch_norm`; ValueError for num_groups that does not
     divide C. Source: Wu and He (2018), arXiv:1803.08494.
     """
-    return GROUP_NORM.ask(locals())
 
 
-def group_norm_backward(
-    dy: Any, x: Any, weight: Any = None, bias: Any = None, *, num_groups: int, eps: float = 1e-5,
-    certify: Certify = "enclosure",
-) -> AffineBackward:  # fmt: skip
+@_enclosures
+def group_norm_backward() -> None:
     """dx = r (g - mean g - xhat mean(g xhat)), the means over each image's groups; dweight and
     dbias are the sums of dy xhat and of dy over images and positions. The bound is that of
     `batch_norm_backward`. Otherwise as `group_norm`.
     """
-    return AffineBackward(**GROUP_NORM.ask(locals()))
 
 
-def instance_norm(
-    x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5,
-    certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
+@_enclosure
+def instance_norm() -> None:
     """y = (x - m) / sqrt(v + eps) weight + bias, m and v of each image's channels: `group_norm`
     with a group for each channel. Otherwise as `group_norm`. Source: Ulyanov, Vedaldi and
     Lempitsky (2016), arXiv:1607.08022.
     """
-    return INSTANCE_NORM.ask(locals())
 
 
-def instance_norm_backward(
-    dy: Any, x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5,
-    certify: Certify = "enclosure",
-) -> AffineBackward:  # fmt: skip
+@_enclosures
+def instance_norm_backward() -> None:
     """dx = r (g - mean g - xhat mean(g xhat)), the means over each image's channels. Otherwise as
     `group_norm_backward`.
     """
-    return AffineBackward(**INSTANCE_NORM.ask(locals()))

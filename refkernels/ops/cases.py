@@ -51,3 +51,38 @@ def _build(
         for name, array in drawn.items()
     }
     return inputs, dict(params)
+
+
+def drawn(**described: Any) -> Callable[[np.random.Generator, str], Arrays]:
+    """Arrays by name: a shape of normal numbers, of the size NAME_size, or what a function of the
+    generator gives."""
+
+    def build(rng: np.random.Generator, dtype: str) -> Arrays:
+        return {
+            name: how(rng)
+            if callable(how)
+            else described.get(f"{name}_size", 1.0) * rng.standard_normal(how)
+            for name, how in described.items()
+            if not name.endswith("_size")
+        }
+
+    return build
+
+
+def whole(least: int, most: int, shape: Any) -> Callable[[np.random.Generator], npt.NDArray[Any]]:
+    """Whole numbers from `least` up to, and without, `most`."""
+    return lambda rng: rng.integers(least, most, shape)
+
+
+def with_specials(
+    arrays: Callable[[np.random.Generator, str], Arrays], **specials: float
+) -> Callable[[np.random.Generator, str], Arrays]:
+    """With one number of each named array replaced."""
+
+    def build(rng: np.random.Generator, dtype: str) -> Arrays:
+        made = arrays(rng, dtype)
+        for name, value in specials.items():
+            made[name].flat[made[name].size // 2] = value
+        return made
+
+    return build

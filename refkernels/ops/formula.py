@@ -101,7 +101,8 @@ class Fault:
     """A wrong or unstable way to compute an op, under the name of its cause (`diagnosis`).
 
     `unstable`: in exact arithmetic it equals the op, and only its rounding errors differ.
-    `backward` None: the backward pass has no such fault. `outputs`: those that it changes, all by
+    `backward` None: the backward pass has no such fault, or with `derived` that of `forward`, as
+    `formulas_of` derives it. `outputs`: those that it changes, all by
     default. `right_in`: the dtypes in which it does nothing that a right form may not do, so that
     no input can show it.
     """
@@ -113,6 +114,7 @@ class Fault:
     details: Mapping[str, Any] | None = None
     outputs: tuple[str, ...] = ()
     right_in: tuple[str, ...] = ()
+    derived: bool = False
 
     def changed(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The items, by output, of the outputs that the fault changes."""

@@ -153,6 +153,12 @@ def formulas_of(
         exact = backward_truth or (
             next(iter(backward_forms.values())) if backward else derive(definition)
         )
+        faults = tuple(
+            replace(fault, backward=derive(fault.forward))
+            if fault.derived and fault.forward
+            else fault
+            for fault in faults
+        )
         reverse = Pass(read_signature.backward(above, below), backward_forms, exact)
     forward = Pass(read_signature, forms, definition)
     return Formulas(

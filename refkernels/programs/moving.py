@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.ops.ordering import ascending
 from refkernels.programs.calls import Low, numbers
 
 Rule = Callable[..., Any]
@@ -297,7 +298,7 @@ def cumulative_logsumexp(c: Any, x: Any, dim: int) -> Any:
 
 
 def sorted_(c: Any, x: Any, dim: int = -1, descending: bool = False) -> Any:
-    """The numbers in order, by a network of minima and maxima (Batcher's odd-even merge)."""
+    """The numbers in order."""
     rank, dim = len(x.shape), dim % max(len(x.shape), 1)
     if isinstance(x, np.ndarray):
         ordered = np.sort(x, axis=dim)
@@ -306,29 +307,10 @@ def sorted_(c: Any, x: Any, dim: int = -1, descending: bool = False) -> Any:
     if not rank:
         return x, None
     axes = [*(k for k in range(rank) if k != dim), dim]
-    rows, places = c.transpose(x, axes), np.arange(x.shape[dim])
-    for low, high in _network(places.size):
-        partner = np.copy(places)
-        partner[low], partner[high] = high, low
-        others = c.take(rows, partner, -1)
-        larger = c.where(partner < places, c.maximum(rows, others), rows)
-        rows = c.where(partner > places, c.minimum(rows, others), larger)
+    rows = ascending(c.xp, c.transpose(x, axes))
     if descending:
         rows = c.move(lambda a: np.flip(a, -1), rows)
     return c.transpose(rows, np.argsort(axes)), None
-
-
-def _network(n: int) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """The rounds of comparisons that sort n numbers (Knuth, 5.2.2, algorithm M)."""
-    p = most = 1 << max(n - 1, 0).bit_length() >> 1
-    while p:
-        q, rest, step = most, 0, p
-        while step:
-            first = np.arange(n - step)
-            first = first[first & p == rest]
-            yield first, first + step
-            step, q, rest = q - p, q // 2, p
-        p //= 2
 
 
 def top(c: Any, x: Any, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Any:

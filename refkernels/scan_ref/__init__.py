@@ -10,16 +10,13 @@ scan of Mamba 2.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
 
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.ops import formula_op
-from refkernels.ops.tree import tree
+from refkernels.ops.public import enclosures_of
 from refkernels.scan_ref import cases, formulas
 
 __all__ = [
-    "OPS", "Scan", "linear_attention", "linear_attention_backward", "selective_scan",
+    "OPS", "linear_attention", "linear_attention_backward", "selective_scan",
     "selective_scan_backward",
 ]  # fmt: skip
 
@@ -32,10 +29,7 @@ OPS = (
         params={"dt_softplus": False},
         prepare=formulas.prepare_selective,
         forms=formulas.SELECTIVE,
-        faults=formulas.faults(
-            "x dt A B C D dt_bias initial_state",
-            partial(partial, formulas.selective),
-        ),
+        faults=formulas.faults(partial(partial, formulas.selective)),
         cases=cases.selective_scan_cases,
     ),
     formula_op(
@@ -46,24 +40,15 @@ OPS = (
         params={"scale": None},
         prepare=formulas.prepare,
         forms=formulas.FORMS,
-        faults=formulas.faults("q k v g gk initial_state", lambda scan: scan),
+        faults=formulas.faults(lambda scan: scan),
         cases=cases.linear_attention_cases,
     ),
 )
-_BY_NAME = {op.name: op for op in OPS}
+_enclosures = enclosures_of(OPS)
 
 
-class Scan(NamedTuple):
-    """y for every step, and the state after the last."""
-
-    y: Enclosure
-    state: Enclosure
-
-
-def linear_attention(
-    q: Any, k: Any, v: Any, g: Any = None, gk: Any = None,
-    initial_state: Any = None, *, scale: float | None = None, certify: Certify = "enclosure",
-) -> Scan:  # fmt: skip
+@_enclosures
+def linear_attention() -> None:
     """S_t = a_t S_(t-1) + k_t v_tT, y_t = scale S_tT q_t, the rows of S decaying by a_t.
 
     q, k, v        (..., t, d), (..., t, d) and (..., t, e): float16, bfloat16, float32 or float64
@@ -80,23 +65,17 @@ def linear_attention(
     not fit and for more than 1024 steps. Sources: Katharopoulos et al. (2020),
     arXiv:2006.16236; Yang et al. (2024), arXiv:2312.06635, GLA.
     """
-    return Scan(**_BY_NAME["linear_attention"].ask(locals()))
 
 
-def linear_attention_backward(
-    dy: Any, q: Any, k: Any, v: Any, g: Any = None, gk: Any = None,
-    initial_state: Any = None, *, scale: float | None = None, certify: Certify = "enclosure",
-) -> Any:  # fmt: skip
+@_enclosures
+def linear_attention_backward() -> None:
     """(dq, dk, dv, dg, dgk, dinitial_state), the gradients of sum(dy y) by the inputs that
     are given: dq_t = scale S_t dy_t, the others by dS_t = scale q_t dy_tT + a_(t+1)
     dS_(t+1). The last state has no cotangent. Otherwise as `linear_attention`."""
-    return tree("LinearAttention", _BY_NAME["linear_attention"].ask(locals()))
 
 
-def selective_scan(
-    x: Any, dt: Any, A: Any, B: Any, C: Any, D: Any = None, dt_bias: Any = None,
-    initial_state: Any = None, *, dt_softplus: bool = False, certify: Certify = "enclosure",
-) -> Scan:  # fmt: skip
+@_enclosures
+def selective_scan() -> None:
     """S_t = e^(s_t A) S_(t-1) + s_t x_t B_tT, y_t = S_t C_t + D x_t for each head, s_t = dt_t +
     dt_bias, or its softplus: Mamba 2.
 
@@ -109,14 +88,10 @@ def selective_scan(
     and for more than 1024 steps.
     Source: Dao and Gu (2024), arXiv:2405.21060.
     """
-    return Scan(**_BY_NAME["selective_scan"].ask(locals()))
 
 
-def selective_scan_backward(
-    dy: Any, x: Any, dt: Any, A: Any, B: Any, C: Any, D: Any = None, dt_bias: Any = None,
-    initial_state: Any = None, *, dt_softplus: bool = False, certify: Certify = "enclosure",
-) -> Any:  # fmt: skip
+@_enclosures
+def selective_scan_backward() -> None:
     """(dx, ddt, dA, dB, dC, dD, ddt_bias, dinitial_state), the gradients of sum(dy y) by the inputs
     that are given: dC_t = S_tT dy_t, the others by dS_t = dy_t C_tT + e^(s_(t+1) A) dS_(t+1).
     Otherwise as `selective_scan`."""
-    return tree("SelectiveScan", _BY_NAME["selective_scan"].ask(locals()))

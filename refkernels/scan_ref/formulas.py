@@ -23,7 +23,6 @@ import numpy as np
 from refkernels.arithmetic.scalars import as_real
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared
-from refkernels.ops.formula import derived
 
 CHUNK = 64
 MOST = 1024  # steps, each of which is computed after the other in every context
@@ -196,22 +195,16 @@ WRONG: dict[str, Any] = {
 }
 
 
-def faults(takes: str, of: Any) -> tuple[Fault, ...]:
-    """The wrong scans of an op, each with its gradients. `of` makes the op's formula of a scan."""
-    names = tuple(takes.split())
-
-    def fault(cause: str, scan: Any, **options: Any) -> Fault:
-        formula = of(scan)
-        gradient = derived(formula, ("y", "state"), {"dy": "y"}, names)
-        return Fault(cause, formula, gradient, **options)
-
+def faults(of: Any) -> tuple[Fault, ...]:
+    """The wrong scans of an op. `of` makes the op's formula of a scan."""
     narrow = (
-        fault(
+        Fault(
             "narrow_state",
-            partial(recurrent, format=format),
+            of(partial(recurrent, format=format)),
             unstable=True,
+            derived=True,
             details={"format": format},
         )
         for format in ("bfloat16", "float16")
     )
-    return *(fault(cause, scan) for cause, scan in WRONG.items()), *narrow
+    return *(Fault(cause, of(scan), derived=True) for cause, scan in WRONG.items()), *narrow

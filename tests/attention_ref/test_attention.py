@@ -46,53 +46,6 @@ def test_a_case_of_large_logits_is_answered_in_every_format() -> None:
         assert all(np.isfinite(gradient.radius).all() for gradient in gradients)
 
 
-CUTS = np.array([0, 3, 3, 9]), np.array([0, 5, 7, 12])  # the second sequence has no query
-SLOPES = np.float32([0.5, 0.25, 0.125, 0.0625])
-
-
-def test_packed_sequences_are_answered_as_each_alone() -> None:
-    q, k, v = (
-        RNG.standard_normal((h, n, 5)).astype(np.float32) for h, n in ((4, 9), (2, 12), (2, 12))
-    )
-    options = {"causal": "bottom_right", "window": (3, 0), "alibi_slopes": SLOPES}
-    of_q, of_k = CUTS
-    packed = attention(q, k, v, cu_seqlens_q=of_q, cu_seqlens_k=of_k, **options)
-    for s in (0, 2):
-        queries, keys = (slice(*ends[s : s + 2]) for ends in CUTS)
-        alone = attention(q[:, queries], k[:, keys], v[:, keys], **options)
-        assert np.all(
-            abs(alone.hi - packed.hi[:, queries]) <= alone.radius + packed.radius[:, queries]
-        )
-    heads_last = (np.swapaxes(a, 0, 1) for a in (q, k, v))
-    other = attention(*heads_last, cu_seqlens_q=of_q, cu_seqlens_k=of_k, layout="bshd", **options)
-    np.testing.assert_array_equal(np.swapaxes(other.hi, 0, 1), packed.hi)
-
-
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_paged_keys_are_answered_as_those_of_each_sequence(is_packed: bool) -> None:
-    pages = [RNG.standard_normal((7, 2, 4, 5)).astype(np.float32) for _ in "kv"]
-    for page in pages:
-        page[[2, 4]] = np.nan  # belong to no sequence
-    table, lengths, queries = np.array([[5, 1, -1], [0, 6, 3]]), np.array([6, 11]), (2, 3)
-    given = [RNG.standard_normal((4, n, 5)).astype(np.float32) for n in queries]
-    options = {"causal": "bottom_right", "alibi_slopes": SLOPES, "sinks": np.float32([1, 0, 2, 3])}
-    ends = {"block_table": table, "lengths": lengths, **options}
-    if is_packed:
-        packed = attention(
-            np.concatenate(given, 1), *pages, cu_seqlens_q=np.array([0, 2, 5]), **ends
-        )
-    for s, q in enumerate(given):
-        k, v = (np.concatenate(list(a[table[s]]), 1)[:, : lengths[s]] for a in pages)
-        alone = attention(q, k, v, **options)
-        whole, part = (
-            (packed, np.s_[:, 2 * s : 2 + 3 * s])
-            if is_packed
-            else (attention(np.stack([q, q]), *pages, **ends), np.s_[s])
-        )
-        apart = abs(alone.hi - whole.hi[part])
-        assert np.all(apart <= alone.radius + whole.radius[part])
-
-
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [

@@ -95,8 +95,8 @@ def test_a_sink_a_window_and_a_softcap_that_a_kernel_leaves_out_are_named() -> N
 
     assert refkernels.explain("attention", inputs, kernel(), params).verdict == "rounding"
     for cause, wrong in (
-        ("sinks_ignored", kernel(sinks=None)), ("window_wider", kernel(window=5)),
-        ("softcap_ignored", kernel(softcap=np.inf)),
+        ("sinks_ignored", kernel(sinks=None)), ("mask_too_wide", kernel(window=5)),
+        ("function_missing", kernel(softcap=np.inf)),
     ):  # fmt: skip
         found = refkernels.explain("attention", inputs, wrong, params)
         assert (found.cause, found.confidence) == (cause, "proven")

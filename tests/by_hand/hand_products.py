@@ -25,6 +25,18 @@ def scaled_matmul(
     return c if bias is None else c + bias
 
 
+def grouped_matmul(a: Numbers, b: Numbers, experts: Any) -> Any:
+    c = np.full((*experts.shape, b.shape[-1]), mp.mpf(0))
+    for row in zip(*np.nonzero(experts >= 0), strict=True):
+        c[row] = a[row] @ b[experts[row]]
+    return c
+
+
+def combine_experts(x: Numbers, rows: Any, weights: Any = None) -> Any:
+    weights = np.full(rows.shape, mp.mpf(1)) if weights is None else weights
+    return ((weights * (rows >= 0))[..., None] * x[np.maximum(rows, 0)]).sum(-2)
+
+
 def lora_linear(
     x: Numbers, weight: Numbers, lora_a: Numbers, lora_b: Numbers, bias: Any = None,
     scale: float = 1.0,
@@ -86,6 +98,8 @@ PRODUCTS = {
     "linear": linear,
     "scaled_matmul": scaled_matmul,
     "lora_linear": lora_linear,
+    "grouped_matmul": grouped_matmul,
+    "combine_experts": combine_experts,
     "conv1d": convolution,
     "conv2d": convolution,
 }

@@ -16,6 +16,24 @@ def softmax(x: Numbers, axis: int = -1) -> Any:
     return e / e.sum(axis, keepdims=True)
 
 
+def router(
+    logits: Numbers, bias: Any = None, k: int = 1, scores: str = "softmax", groups: int = 1,
+    groups_kept: Any = None, best: int = 1, renormalise: bool = False, scale: float = 1.0,
+) -> Any:  # fmt: skip
+    """Token by token."""
+    s = softmax(logits) if scores == "softmax" else 1 / (1 + exp(-logits))
+    weights, size = s * 0, s.shape[-1] // groups
+    for row in np.ndindex(s.shape[:-1]):
+        keys = list(s[row] if bias is None else s[row] + bias)
+        inside = [sorted(keys[g * size : (g + 1) * size])[-best:] for g in range(groups)]
+        kept = sorted(range(groups), key=lambda g, of=inside: -sum(of[g]))[: groups_kept or groups]
+        open_ = [i for i in range(len(keys)) if i // size in kept]
+        chosen = sorted(open_, key=lambda i, of=keys: -of[i])[:k]
+        total = sum(s[row][chosen]) if renormalise else 1
+        weights[row][chosen] = number(scale) * s[row][chosen] / total
+    return weights
+
+
 def logsumexp(x: Numbers, axis: Any = -1, keepdims: bool = False) -> Any:
     axis = axes_of(axis)
     top = x.max(axis, keepdims=True)
@@ -59,6 +77,7 @@ REDUCTIONS = {
     "cosine_similarity": cosine_similarity,
     "cdist": cdist,
     "softmax": softmax,
+    "router": router,
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,
     "sum": total,

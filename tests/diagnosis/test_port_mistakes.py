@@ -169,10 +169,10 @@ LOGITS = {
 CHANNELS = {"x": normal(4, 12, 7) * 3 + 2, "weight": normal(12), "bias": normal(1, 12)[0]}
 HEADS = {"q": normal(2, 4, 6, 8), "k": normal(2, 4, 9, 8), "v": normal(2, 4, 9, 5)}
 MISTAKES: tuple[tuple[str, str, dict[str, Any], dict[str, Any], Kernel, Any], ...] = (
-    ("mask_scaled", "attention", {**HEADS, "mask": normal(2, 4, 6, 9)}, {}, attention, True),
+    ("part_multiplied", "attention", {**HEADS, "mask": normal(2, 4, 6, 9)}, {}, attention, True),
     ("sum_of_squares", "rms_norm", ROWS, {}, rms_norm, True),
     ("param_differs", "group_norm", CHANNELS, {"num_groups": 3}, group_norm, True),
-    ("channels_reversed", "conv1d", {"x": normal(2, 3, 40), "weight": normal(4, 3, 3)}, {}, conv1d,
+    ("index_reversed", "conv1d", {"x": normal(2, 3, 40), "weight": normal(4, 3, 3)}, {}, conv1d,
      True),
     *((f"padding_{name}", "conv1d", {"x": normal(2, 3, 12), "weight": normal(4, 3, 5)},
        {"padding": 2}, padded(mode), True)

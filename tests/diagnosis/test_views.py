@@ -103,7 +103,7 @@ PLANTED = {
     of_a_step: ("param_differs", {"param": "step", "value": 2}),
     of_a_variable: ("other_input", {"part": "grad"}),
     of_a_scale: ("scale_missing", {}),
-    of_an_axis: ("softmax_over_queries", {}),
+    of_an_axis: ("other_axis", {}),
 }
 
 

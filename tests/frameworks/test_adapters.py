@@ -8,14 +8,14 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from refkernels import fused_ref, registry
+from refkernels import experts_ref, fused_ref, registry
 from refkernels.frameworks import adapters as adapters_of
 from refkernels.frameworks import catalog, gateway
 from refkernels.frameworks.catalog import Framework
 from refkernels.frameworks.gateway import Session
 
 ATTENTION = ("attention", "rotary")
-FUSED = {"selective_log_softmax", *(op.name for op in fused_ref.OPS)}
+FUSED = {"selective_log_softmax", *(op.name for op in (*fused_ref.OPS, *experts_ref.OPS))}
 SCANS = ("linear_attention", "selective_scan")
 OPS = {name: op.outputs[0] for name, op in registry.ops().items()}
 LOSSES = (

@@ -31,7 +31,10 @@ FEW = {("linear_attention", "t"): 3, ("selective_scan", "t"): 3}
 SHARED = {"selective_scan": ("h", "g")}
 """A letter whose length is a multiple of another's."""
 """Letters whose length is even: of what is taken in pairs."""
-BELOW = {("attention", "lengths"): "n"}
+BELOW = {
+    ("attention", "lengths"): "n", ("combine_experts", "rows"): "r",
+    ("grouped_matmul", "experts"): "g",
+}  # fmt: skip
 """Letters that an input's integers are below the length of."""
 
 

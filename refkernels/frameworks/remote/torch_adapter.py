@@ -74,6 +74,7 @@ FORMULAS = {
     "rotary": "PyTorch ops", "glu": "PyTorch ops", "bias_gelu": "PyTorch ops",
     "add_rms_norm": "PyTorch ops", "lora_linear": "PyTorch ops",
     "linear_cross_entropy": "PyTorch ops", "selective_log_softmax": "PyTorch ops",
+    "router": "PyTorch ops", "combine_experts": "PyTorch ops",
 }  # fmt: skip
 
 
@@ -343,7 +344,48 @@ def block_quantize(
     return {"y": y, "scale": scale[..., 0]}
 
 
+def router(
+    logits, bias=None, k=2, scores="softmax", groups=1, groups_kept=None, best=1,
+    renormalise=False, scale=1.0,
+):  # fmt: skip
+    """As in models: scores of 16 bits are computed in float32."""
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    s = torch.softmax(wide, -1) if scores == "softmax" else torch.sigmoid(wide)
+    key = s if bias is None else s + bias
+    if groups_kept not in (None, groups):
+        inside = key.unflatten(-1, (groups, -1))
+        kept = inside.topk(best, -1).values.sum(-1).topk(groups_kept, -1).indices
+        outside = torch.ones_like(inside[..., 0]).scatter(-1, kept, 0.0).bool()
+        key = inside.masked_fill(outside[..., None], -float("inf")).flatten(-2)
+    index = key.topk(k, -1).indices
+    weights = s.gather(-1, index)
+    weights = weights / weights.sum(-1, keepdim=True) if renormalise else weights
+    return torch.zeros_like(s).scatter(-1, index, weights * scale).to(logits.dtype)
+
+
+def grouped_matmul(a, b, experts):
+    """F.grouped_mm takes rows that are sorted by expert, and strides of whole 16 bytes."""
+    number, k, n = b.shape
+    flat, order = torch.where(experts < 0, number, experts).reshape(-1).sort(stable=True)
+    ends = torch.bincount(flat, minlength=number)[:number].cumsum(0).int()
+    rows = F.pad(a.reshape(-1, k)[order], (0, -k % 8))
+    c = F.grouped_mm(rows, F.pad(b, (0, -n % 8, 0, -k % 8)), offs=ends)[:, :n]
+    c = torch.where(flat[:, None] < number, c, torch.zeros_like(c))
+    return c[order.argsort()].reshape(*experts.shape, n)
+
+
+def combine_experts(x, rows, weights=None):
+    taken = x[rows.clamp(min=0)].masked_fill(rows[..., None] < 0, 0.0)
+    return (taken if weights is None else taken * weights[..., None]).sum(-2)
+
+
 OPS = {
+    "router": ("weights", router),
+    "grouped_matmul": (
+        "c",
+        grouped_matmul if hasattr(F, "grouped_mm") else "PyTorch before 2.10 has no grouped_mm",
+    ),
+    "combine_experts": ("y", combine_experts),
     "cast": ("y", cast),
     "quantize": ("y", quantize),
     "dequantize": ("y", dequantize),

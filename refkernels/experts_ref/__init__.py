@@ -1,0 +1,118 @@
+"""Mixtures of experts, certified: the router, products by expert, and their sum.
+
+    router                w_i = s_i of the k chosen experts, else 0
+    grouped_matmul        c_m = a_m b[experts_m]
+    combine_experts       y_t = sum_j weights_tj x[rows_tj]
+
+Tokens are dispatched to experts by `embedding_ref.embedding(tokens, token_of_row)`: a row of each
+choice, exactly, and the sum of the rows' gradients for each token.
+"""
+
+from __future__ import annotations
+
+from refkernels.experts_ref import cases, formulas
+from refkernels.ops import formula_op
+from refkernels.ops.public import enclosure_of, enclosures_of
+
+__all__ = [
+    "OPS", "combine_experts", "combine_experts_backward", "grouped_matmul",
+    "grouped_matmul_backward", "router", "router_backward",
+]  # fmt: skip
+
+OPS = (
+    formula_op(
+        "router",
+        "logits[... n], bias[n]? -> weights[... n]",
+        "n",
+        params=formulas.ROUTING,
+        prepare=formulas.prepare,
+        forms=formulas.ROUTER,
+        gradients=("logits",),
+        faults=formulas.WRONG,
+        cases=cases.ROUTER,
+    ),
+    formula_op(
+        "grouped_matmul",
+        "a[... k], b[g k n], experts[...]:int -> c[... n]",
+        prepare=formulas.indexed("experts", "b"),
+        forms={"by_expert": formulas.grouped},
+        cases=cases.GROUPED,
+    ),
+    formula_op(
+        "combine_experts",
+        "x[r d], rows[... k]:int, weights[... k]? -> y[... d]",
+        prepare=formulas.indexed("rows", "x"),
+        forms={"weighted": formulas.combined},
+        cases=cases.COMBINE,
+    ),
+)
+_enclosure = enclosure_of(OPS)
+_enclosures = enclosures_of(OPS)
+
+
+@_enclosure
+def router() -> None:
+    """weights_i = scale s_i for the k experts with the largest s_i + bias_i, 0 for the others;
+    s = softmax(logits) or sigmoid(logits).
+
+    logits       (..., n): float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    bias         (n,): is added where experts are chosen, and not to their weights (DeepSeek-V3)
+    groups       n / groups experts each; those of the best `groups_kept`, all by default, may be
+                 chosen. A group's score is the sum of its `best` largest s_i + bias_i
+    renormalise  weights are divided by their sum (Mixtral, DeepSeek-V3)
+    certify      the question (`refkernels.Enclosure`)
+
+    A kernel's (weights, indices) are compared after it has scattered them. Of equal scores the
+    first are chosen. The bound is proven for a choice by logits or by rounded scores: where these
+    may fall out otherwise, it contains 0 and s_i, and neither is wrong.
+
+    Raises TypeError for other dtypes, ValueError for counts that do not fit n. With NaN or +inf
+    among a token's logits, which have no order, the first k experts are chosen.
+    Sources: Jiang et al. (2024), arXiv:2401.04088; DeepSeek-AI (2024), arXiv:2412.19437.
+    """
+
+
+@_enclosure
+def router_backward() -> None:
+    """dlogits = the sum of dweights_i dweights_i / dlogits over the chosen experts: which they are
+    has no derivative. Otherwise as `router`."""
+
+
+@_enclosure
+def grouped_matmul() -> None:
+    """c_m = a_m b[experts_m], a grouped GEMM.
+
+    a        (..., k); b (g, k, n), a matrix for each expert
+    experts  (...), the expert of each row; -1: none, c_m = 0. For rows that are sorted by expert,
+             np.repeat(np.arange(g), sizes), or np.searchsorted(ends, np.arange(m), "right")
+
+    The bound is that of `matmul_ref.matmul`, row by row, sums in any order. Raises ValueError for
+    shapes that do not fit, and for an expert that is not there. Otherwise as `router`.
+    Source: Gale et al. (2022), arXiv:2211.15841.
+    """
+
+
+@_enclosures
+def grouped_matmul_backward() -> None:
+    """(da, db): da_m = dc_m b[experts_m]T, db_e the sum of a_mT dc_m over its rows. Otherwise as
+    `grouped_matmul`."""
+
+
+@_enclosure
+def combine_experts() -> None:
+    """y_t = sum_j weights_tj x[rows_tj]: each token's sum of its experts' answers.
+
+    x        (r, d), the experts' answers in any order
+    rows     (..., k), where a token's k answers lie; -1: it has none (a dropped token)
+    weights  (..., k), ones by default; y has the leading axes of rows, and d
+
+    The bound is proven for the products kept in the arrays' format or not, sums in any order; not
+    for partial sums that are kept in 16 bits. Raises ValueError for a row that is not there.
+    Otherwise as `router`. Source: Shazeer et al. (2017), arXiv:1701.06538.
+    """
+
+
+@_enclosures
+def combine_experts_backward() -> None:
+    """(dx, dweights): dx_r the sum of weights_tj dy_t over its tokens, dweights_tj = dy_t .
+    x[rows_tj]. Otherwise as `combine_experts`."""
