@@ -1,7 +1,6 @@
 """Shapes that no kernel has seen, by the letters of an op's signature.
 
-The length of a letter is drawn: primes, a tile and one more or less; in `odd`, 1, 0 and a large
-prime.
+The length of a letter is drawn: primes, a tile and one more or less; in `odd`, 0, 1 and many.
 """
 
 from __future__ import annotations
