@@ -43,8 +43,7 @@ FAMILIES: dict[str, Draw] = {
     "mixed": data.mixed,
     "special": data.special,
 }
-"""By name. The families "own", "shapes", "wide", "long", "strides" and "hard" are drawn in other
-ways."""
+"""By name. Other families are drawn in other ways."""
 
 _TELLING = ("typical", "positive", "two_valued", "graded", "mixed")  # of long rows
 _BY_ROWS = (data.graded, data.one_hot, data.two_valued, data.shifted, data.negative)
@@ -153,11 +152,10 @@ class Drawer:
         must be exact or have few terms."""
         own = rng.permutation(next(iter(self.roles.arguments.values())).own)
         letters = sorted(map(str, own), key=lambda x: x not in self._related)
-        plan = {str(rng.choice(_TELLING)): None, "exact": None, "few": 1}
-        left_out = ["exact"] * (not self.summed) + ["few"] * (len(self._related) != 1)
+        plan: dict[str, int | None] = {str(rng.choice(_TELLING)): None}
+        plan |= {"exact": None} if self.summed else {}
+        plan |= {"few": 1} if len(self._related) == 1 else {}
         for family, most in plan.items():
-            if family in left_out:
-                continue
             draw = data.few(self._void) if family == "few" else FAMILIES[family]
             if self.free:
                 shapes = itertools.islice(self.shapes.long(rng, size, self._related), most)
@@ -165,7 +163,7 @@ class Drawer:
             else:
                 lengthened = self._lengthened(letters, LONG)
                 found = [self._redrawn(family, draw, rng, built) for built in lengthened]
-            yield from (_of_family("long", challenge) for challenge in found)
+            yield from (replace(c, family="long", name=f"long: {c.name}") for c in found)
 
     @cached_property
     def _void(self) -> float:
@@ -188,7 +186,8 @@ class Drawer:
             for family in ("typical", "exact", "scales", "mixed"):
                 if family != "exact" or self.summed:
                     inputs = self.filled(family, rng, shapes)
-                    yield _of_family("own", self._challenge(family, inputs, self.op.params))
+                    own = self._challenge(family, inputs, self.op.params)
+                    yield replace(own, family="own", name=f"own: {own.name}")
 
     def own_shapes(self, most: int) -> Iterator[Shapes]:
         """Raises ValueError for shapes that are not the op's."""
@@ -318,10 +317,12 @@ class Drawer:
 
     def typical(self, rng: np.random.Generator, rows: int) -> Challenge:
         """An ordinary challenge, for the calls of one process: if the op has one, one that no
-        kernel may decline."""
+        kernel may decline, whose integers are not all equal, as where every class is ignored."""
         leading = self.shapes.leading((rows,)) if self.free else None
-        if usual := self.typicals(rng, 1, leading):
-            return usual[int(rng.integers(len(usual)))]
+        usual = self.typicals(rng, 1, leading)
+        varied = [c for c in usual if all(np.ptp(a) for a in c.inputs.values() if _is_whole(a))]
+        if chosen := varied or usual:
+            return chosen[int(rng.integers(len(chosen)))]
         raise ValueError(
             f"{self.op.name} has no inputs of {self.domain.lengths}: give other lengths."
             if self.domain.lengths
@@ -364,7 +365,7 @@ class Drawer:
         moved = {
             name: rng.permutation(array.reshape(-1)).reshape(array.shape)
             for name, array in like.inputs.items()
-            if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and name not in drawn
+            if _is_whole(array) and name not in drawn
         }
         return self._challenge(family, {**like.inputs, **moved, **drawn}, like.params)
 
@@ -416,12 +417,10 @@ class Drawer:
         self, family: str, inputs: Mapping[str, Any], params: Mapping[str, Any]
     ) -> Challenge:
         parts = [f"{name} {shape_of(array)}" for name, array in inputs.items()]
-        usual = self.op.params
-        parts += [f"{name}={value}" for name, value in params.items() if value != usual[name]]
-        exact = family == "exact"
-        name = f"{family}: {', '.join(parts)}"
-        question = self.op, self.direction, inputs, params, exact, self.domain.allow_overflow
-        return Challenge(family, name, *question)
+        parts += [f"{k}={value}" for k, value in params.items() if value != self.op.params[k]]
+        overflow = self.domain.allow_overflow
+        question = self.op, self.direction, inputs, params, family == "exact", overflow
+        return Challenge(family, f"{family}: {', '.join(parts)}", *question)
 
     def _laid_out(
         self, axes: int, layout: Callable[[Array], Array], rng: np.random.Generator
@@ -490,5 +489,5 @@ class Drawer:
         return self._challenge(family, {**inputs, **drawn}, params)
 
 
-def _of_family(family: str, challenge: Challenge) -> Challenge:
-    return replace(challenge, family=family, name=f"{family}: {challenge.name}")
+def _is_whole(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind in "iu"

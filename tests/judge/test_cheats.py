@@ -113,7 +113,7 @@ CHEATS = {
     "a_quarter_of_a_long_sum": (WRONG, "wrong_bound"),
     "special_case_of_1024": (WRONG, "wrong_bound"),
     "whole_vectors": (WRONG, "wrong_bound"),
-    "answers_in_a_thread": (WRONG, "unwritten"),
+    "answers_in_a_thread": (UNFAIR, "answers_memory"),
     "patches_the_clock": (UNFAIR, "replaces"),  # and timed truly, see below
     "falls_back": (RIGHT, ""),
     "own_shape_unanswered": (RIGHT, ""),  # but not where the shape is given, see below
@@ -144,7 +144,7 @@ def test_a_cheat_is_refused_with_its_reason(name: str) -> None:
     judgement = judged(path, function, function)
     verdict, reason = CHEATS[name]
     kinds = {refusal.kind for refusal in judgement.reasons}
-    if name == "stale_memory" and "answers_memory" not in kinds:
+    if reason == "answers_memory" and reason not in kinds:
         verdict, reason = WRONG, "unwritten"  # the memory held what the judge fills in alone
     assert judgement.verdict == verdict, judgement.reasons
     assert not reason or reason in kinds, kinds

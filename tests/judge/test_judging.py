@@ -161,9 +161,9 @@ def test_no_kernel_may_decline_the_calls_of_one_process() -> None:
         for seed in range(6):
             examination = KernelExamination(registry.get(op), "forward", "float32", seed)
             first = examination.calls.challenges[0]
-            assert first.owed, (op, seed, first.inputs.keys(), first.params)
+            assert (first.owed, np.ptp(first.inputs.get("target", [0, 1])) > 0) == (True, True), op
     cheat = f"{RIGHT.parent}/cheats/targets_kept.py:cross_entropy"
-    assert verdict_on(cheat, level="quick", seed=1400025, causes=False).verdict == "unfair"
+    assert verdict_on(cheat, level="quick", seed=12, causes=False, mutants=False).score == 0.0
 
 
 def test_a_seed_draws_the_same_inputs_again() -> None:
