@@ -178,11 +178,11 @@ NAMED: dict[str, Any] = {
     "z": ROWS, "plan": None, "directory": None, "index": 0, "limit": 1.0, "dtype": None,
     "cotangent": ROWS, "hi": ROWS, "flat_indices": [0], "other": Enclosure(ROWS[0, :1]), "value": 1,
     "indices": [0], "target": ROWS, "weights": ROWS, "dloss": 1.0, "num_groups": 1, "param": ROWS,
-    "grad": ROWS, "m": ROWS, "v": ROWS, "accum": ROWS, "buf": ROWS,
+    "grad": ROWS, "m": ROWS, "v": ROWS, "accum": ROWS, "buf": ROWS, "update": ROWS, "right": ROWS,
     "q": ROWS, "k": ROWS, "position": [0, 1], "exponent": ROWS, "grads": [ROWS], "tensor": 0,
     "scale_a": 1.0, "scale_b": 1.0, "schedule": Schedule(1.0), "kernel": "kernels.py:sin",
     "residual": ROWS, "lora_a": ROWS, "lora_b": ROWS, "scale": 1.0, "decay": np.zeros(3),
-    "row": ROWS[0], "col": ROWS[0], "dt": ROWS, "A": ROWS, "B": ROWS, "C": ROWS,
+    "row": ROWS[0], "col": ROWS[0], "dt": ROWS, "A": ROWS, "B": ROWS, "C": ROWS, "left": ROWS,
 }  # fmt: skip
 ROOMS = (*registry.families(), "metrology", "testing", "runs.measurement", "runs.sweeps")
 NOT_NUMBERS = {  # they list and name, and compute nothing
