@@ -40,7 +40,7 @@ _LEAST, _SAVED = 16.0, 0.5  # bits that an edit saves, in all and of each elemen
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
 _READINGS = 16  # about as many as solving for a number takes
 _FEW, _OF_PARAM = 8.0, 16.0  # bits
-_MOST = 3.0  # budgets: the search begins no stage when these are spent
+_MOST = 4.0  # budgets: the search begins no stage when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 _ROUNDING, _NEAR = 1.0, 4.0  # bits of an element, on average: merely rounded; to be certified
 
