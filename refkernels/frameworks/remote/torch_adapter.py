@@ -368,10 +368,10 @@ def grouped_matmul(a, b, experts):
     number, k, n = b.shape
     flat, order = torch.where(experts < 0, number, experts).reshape(-1).sort(stable=True)
     ends = torch.bincount(flat, minlength=number)[:number].cumsum(0).int()
-    rows = F.pad(a.reshape(-1, k)[order], (0, -k % 8))
-    c = F.grouped_mm(rows, F.pad(b, (0, -n % 8, 0, -k % 8)), offs=ends)[:, :n]
-    c = torch.where(flat[:, None] < number, c, torch.zeros_like(c))
-    return c[order.argsort()].reshape(*experts.shape, n)
+    used = int(ends[-1]) if number else 0  # what it gives for rows beyond is not defined
+    c = F.pad(a.reshape(-1, k)[order[:used]], (0, -k % 8))
+    c = F.grouped_mm(c, F.pad(b, (0, -n % 8, 0, -k % 8)), offs=ends)[:, :n]
+    return F.pad(c, (0, 0, 0, len(order) - used))[order.argsort()].reshape(*experts.shape, n)
 
 
 def combine_experts(x, rows, weights=None):
