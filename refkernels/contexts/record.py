@@ -249,7 +249,7 @@ class Record(Context):
     def newton_schulz(self, x: Value, a: Value, b: Value, c: Value, steps: int) -> Value:
         if not self.derived:
             return super().newton_schulz(x, a, b, c, steps)
-        return self._apply("newton_schulz", x, a, b, c, option=steps, shape=x.shape)
+        return self._apply("newton_schulz", x, a, b, c, option=steps, shape=taken(x).shape)
 
     def scatter_add(self, a: Value, index: Index, length: int) -> NodeValue:
         shape = (length, *taken(a).shape[np.ndim(index) :])

@@ -22,12 +22,9 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.contexts.ball import Ball, BallValue
-from refkernels.contexts.double_double import DoubleDouble, columns
-from refkernels.contexts.value import Mask
 from refkernels.ops import readings
 from refkernels.ops.formulas import Formulas, restored
-from refkernels.programs.spread import PLAIN
+from refkernels.programs.spread import MIDDLES, PLAIN
 
 SHARE = 2.0**-40
 
@@ -36,23 +33,6 @@ class EstimateWarning(UserWarning):
     """The exact values of a program are estimated: nothing about them is proven."""
 
     flag = "estimated"
-
-
-class _Middles(DoubleDouble):
-    """Double-doubles without radii, of which a comparison that is undecided is of no numbers."""
-
-    def where(self, mask: Any, a: Any, b: Any) -> Any:
-        chosen = super().where(mask, a, b)
-        if not isinstance(mask, Mask) or mask.decided.all():
-            return chosen
-        return chosen + self.array(np.where(np.broadcast_to(mask.decided, chosen.shape), 0, np.nan))
-
-
-class _Middle(Ball):
-    """Middles without radii; what is undefined stays so."""
-
-    def value(self, mid: Any, radius: Any) -> BallValue:
-        return super().value(mid, np.where(np.isinf(radius), np.inf, 0.0))
 
 
 def estimated(
@@ -75,8 +55,7 @@ def estimated(
         sharper = _estimates(formulas, inputs, names)
         count = 0
         for name, estimate in sharper.items():
-            replaced = wide(answers[name])
-            replaced &= np.asarray(estimate.radius < answers[name].radius)
+            replaced = wide(answers[name]) & (estimate.radius < answers[name].radius)
             count += int(replaced.sum())
             flat, places = answers[name].reshape(-1), np.flatnonzero(replaced)
             flat = flat.replace(places, estimate.reshape(-1)[places])
@@ -97,15 +76,14 @@ def _estimates(
     formulas: Formulas, inputs: Mapping[str, Any], names: tuple[str, ...]
 ) -> dict[str, Any]:
     question = formulas.question("forward", inputs, {})
-    truth, sharp = formulas.forward.truth, _Middles()
-    sharp.ball = _Middle()
+    truth = formulas.forward.truth
     with np.errstate(all="ignore"):
-        middles = readings.read(truth, readings.Reading(sharp, columns), question, names)
+        sharp = readings.read(truth, MIDDLES, question, names)
         doubles = readings.read(truth, PLAIN, question, names)
+        errors = {name: np.abs(doubles[name][0] - head) for name, (head, *_) in sharp.items()}
     estimates = {}
-    for name, (head, tail, unknown) in middles.items():
-        with np.errstate(all="ignore"):
-            error = np.abs(doubles[name][0] - head)
+    for name, (head, tail, unknown) in sharp.items():
+        error = errors[name]
         largest = SHARE * float(np.max(error[np.isfinite(error)], initial=0.0))
         radius = np.where(np.isinf(unknown) | ~np.isfinite(error), np.inf, largest)
         estimates[name] = restored(question, name, Enclosure(head, tail, radius))

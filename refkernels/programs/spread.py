@@ -23,10 +23,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.formats import BINARY64
 from refkernels.contexts import doubles
+from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.bound_value import BoundValue
-from refkernels.contexts.value import Value
+from refkernels.contexts.double_double import DoubleDouble, columns
+from refkernels.contexts.value import Mask, Value
 from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.ops import readings
 from refkernels.ops.canonical import Canonical
@@ -51,6 +54,28 @@ class _Plain(doubles.Doubles):
         return a
 
 
+class _Middle(Ball):
+    """Middles without radii; what is undefined stays so."""
+
+    def value(self, mid: Any, radius: Any) -> BallValue:
+        return super().value(mid, np.where(np.isinf(radius), np.inf, 0.0))
+
+
+class _Middles(DoubleDouble):
+    """Double-doubles without radii, of which a comparison that is undecided is of no numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ball = _Middle()
+
+    def where(self, mask: Any, a: Any, b: Any) -> Any:
+        chosen = super().where(mask, a, b)
+        if not isinstance(mask, Mask) or mask.decided.all():
+            return chosen
+        return chosen + self.array(np.where(np.broadcast_to(mask.decided, chosen.shape), 0, np.nan))
+
+
+MIDDLES = readings.Reading(_Middles(), columns)
 PLAIN = readings.Reading(_Plain(), lambda value: (data(value),))
 
 
@@ -107,7 +132,8 @@ class Traced(Whole):
         """The bounds and sizes of outputs, the vague bounds replaced by what readings allow."""
         if self.steps is None:
             return dict(bounds)
-        exact = self._read(PLAIN, question, tuple(bounds))
+        sharper = MIDDLES if xp.storage.format == BINARY64 else PLAIN
+        exact = self._read(sharper, question, tuple(bounds))
         known = {name: np.isfinite(exact[name]) for name in bounds}
         sizes = {n: (_rms(bounds[n][0][k]), _rms(exact[n][k])) for n, k in known.items()}
         vague = tuple(name for name, (bound, size) in sizes.items() if not bound <= SHARE * size)
@@ -118,7 +144,8 @@ class Traced(Whole):
             working = RoundedArithmetic(xp.working.format, xp.storage.format, **options)
             for name, values in self._read(readings.working(working), question, vague).items():
                 known[name] &= np.isfinite(values)
-                error = np.abs(values - exact[name])[known[name]]
+                rounded = 2.0**-53 * np.abs(exact[name])  # what the exact values were
+                error = (np.abs(values - exact[name]) + rounded)[known[name]]
                 if np.isfinite(sizes[name][0]):
                     error = error / bounds[name][0][known[name]]
                 largest[name] = max(largest[name], float(np.nanmax(error, initial=0.0)))
@@ -139,7 +166,7 @@ class Traced(Whole):
     def _read(self, by: readings.Reading, question: Canonical, names: Any) -> dict[str, Doubles]:
         with np.errstate(all="ignore"):
             parts = readings.read(self, by, question, names)
-        return {name: values.astype(np.float64) for name, (values,) in parts.items()}
+        return {name: values.astype(np.float64) for name, (values, *_) in parts.items()}
 
 
 def _limit(bound: Doubles, largest: float, known: Any) -> Doubles:

@@ -183,6 +183,7 @@ NAMED: dict[str, Any] = {
     "scale_a": 1.0, "scale_b": 1.0, "schedule": Schedule(1.0), "kernel": "kernels.py:sin",
     "residual": ROWS, "lora_a": ROWS, "lora_b": ROWS, "scale": 1.0, "decay": np.zeros(3),
     "row": ROWS[0], "col": ROWS[0], "dt": ROWS, "A": ROWS, "B": ROWS, "C": ROWS, "left": ROWS,
+    "logits": ROWS, "rows": [[0, 1]], "experts": [[0, 1]], "dweights": ROWS,
 }  # fmt: skip
 ROOMS = (*registry.families(), "metrology", "testing", "runs.measurement", "runs.sweeps")
 NOT_NUMBERS = {  # they list and name, and compute nothing

@@ -40,19 +40,13 @@ def cheats() -> Iterator[tuple[Path, str, str]]:
 
 @functools.cache
 def right() -> tuple[tuple[Path, str, str], ...]:
-    """Files named after an op have its kernels; the others have kernels of several ops, whose names
-    end with them."""
+    """Kernels whose names end with their op's."""
     paths = sorted(p for p in (HERE / "right").glob("*.py") if p.stem[0] != "_")
-    several = [path.stem for path in paths if path.stem not in registry.ops()]
-    command = [sys.executable, "-c", _NAMES, str(HERE / "right"), *several]
+    command = [sys.executable, "-c", _NAMES, str(HERE / "right"), *(path.stem for path in paths)]
     made = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    listed = []
-    for path in paths:
-        if path.stem in made:
-            listed += [(path, name, op) for name in made[path.stem] if (op := _op_of(name))]
-        else:
-            listed += [(path, name, path.stem) for name in functions(path)]
-    return tuple(listed)
+    return tuple(
+        (path, name, op) for path in paths for name in made[path.stem] if (op := _op_of(name))
+    )
 
 
 def _op_of(function: str) -> str:

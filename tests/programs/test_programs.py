@@ -308,6 +308,23 @@ def test_a_cast_is_rounding_to_a_statistic_too() -> None:
     assert np.all(np.abs(right - op.evaluate("forward", inputs, {})["y"].hi) <= limit)
 
 
+def test_a_statistic_of_float64_knows_more_than_float64() -> None:
+    """All readings of these steps give the same answer, whose errors are not 0."""
+    op = steps(
+        ("add.Tensor", [{"node": "x"}, {"node": "w"}], "float64"),
+        ("sub.Tensor", [{"node": "s0"}, {"node": "w"}], "float64"),
+        ("cumsum.default", [{"node": "s1"}, 1], "float64"),
+    )
+    x = 3.0 * drawn(9, x=(2, 3))["x"].astype(np.float64)
+    inputs = {"x": x, "w": np.full((2, 3), 1e16)}
+    with pytest.warns(StatisticalWarning):
+        limit = op.bound("forward", inputs, {}, formats.BINARY64)["y"]
+    right = np.cumsum((x + 1e16) - 1e16, axis=1)  # of even numbers
+    error = np.abs(right - op.evaluate("forward", inputs, {})["y"].hi)
+    assert error.max() > 0
+    assert np.all(error <= limit)
+
+
 def test_comparisons_and_remainders_know_infinite_numbers() -> None:
     ends = np.array([[-np.inf, 3, np.inf], [np.inf, -2, 0]], np.float32)
     x = np.array([[-5, 3, 5], [5, -7, -0.5]], np.float32)

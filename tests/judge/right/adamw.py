@@ -81,98 +81,33 @@ def _apart(param, taken, decay):
     return param - _kind(param, decay) * param - taken
 
 
-def _in(dtype, given):
+def _in(given, dtype):
     wide = {n: a.astype(dtype) if isinstance(a, np.ndarray) else a for n, a in given.items()}
     answers = _stepped(wide, _weighted, _squared, _torch, _shrunk)
     return tuple(None if a is None else a.astype(given["param"].dtype) for a in answers)
 
 
-def torch_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _moved, _scaled, _torch, _shrunk)
+def _kernel(compute, *how):
+    def kernel(
+        param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
+        step=1,
+    ):  # fmt: skip
+        given = {name: a for name, a in locals().items() if name not in ("compute", "how")}
+        return compute(given, *how)
+
+    return kernel
 
 
-def paddle_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _weighted, _squared, _paddle, _shrunk)
-
-
-def textbook_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _weighted, _squared, _textbook, _apart)
-
-
-def divided_last_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _moved, _scaled, _divided_last, _shrunk)
-
-
-def weighted_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _weighted, _scaled, _torch, _shrunk)
-
-
-def moved_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _moved, _squares_moved, _torch, _shrunk)
-
-
-def decay_apart_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _weighted, _squared, _torch, _apart)
-
-
-def paddle_moved_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _moved, _squared, _paddle, _apart)
-
-
-def fused_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _weighted_fused, _scaled_fused, _torch, _shrunk)
-
-
-def fused_moved_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _moved_fused, _scaled_fused, _divided_last, _shrunk)
-
-
-def textbook_moved_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _stepped(locals(), _moved, _squares_moved, _textbook, _shrunk)
-
-
-def float64_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _in(np.float64, locals())
-
-
-def float32_inside_adamw(
-    param, grad, m, v, vmax=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01,
-    step=1,
-):  # fmt: skip
-    return _in(np.float32, locals())
+torch_adamw = _kernel(_stepped, _moved, _scaled, _torch, _shrunk)
+paddle_adamw = _kernel(_stepped, _weighted, _squared, _paddle, _shrunk)
+textbook_adamw = _kernel(_stepped, _weighted, _squared, _textbook, _apart)
+divided_last_adamw = _kernel(_stepped, _moved, _scaled, _divided_last, _shrunk)
+weighted_adamw = _kernel(_stepped, _weighted, _scaled, _torch, _shrunk)
+moved_adamw = _kernel(_stepped, _moved, _squares_moved, _torch, _shrunk)
+decay_apart_adamw = _kernel(_stepped, _weighted, _squared, _torch, _apart)
+paddle_moved_adamw = _kernel(_stepped, _moved, _squared, _paddle, _apart)
+fused_adamw = _kernel(_stepped, _weighted_fused, _scaled_fused, _torch, _shrunk)
+fused_moved_adamw = _kernel(_stepped, _moved_fused, _scaled_fused, _divided_last, _shrunk)
+textbook_moved_adamw = _kernel(_stepped, _moved, _squares_moved, _textbook, _shrunk)
+float64_adamw = _kernel(_in, np.float64)
+float32_inside_adamw = _kernel(_in, np.float32)

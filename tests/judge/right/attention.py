@@ -5,7 +5,7 @@ import functools
 import math
 
 import numpy as np
-from matmul import split_tf32_matmul
+from matmul import split_tf32_matmul as _split_tf32
 
 
 def _problem(q, k, v, mask, keep, lengths, scale, causal):
@@ -246,4 +246,4 @@ def float32_inside_attention(
 
 
 def split_tf32_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _plain(locals(), split_tf32_matmul)
+    return _plain(locals(), _split_tf32)

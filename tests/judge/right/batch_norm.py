@@ -101,112 +101,35 @@ def _welford(rows):
     return mean, squares
 
 
-def _in(dtype, given):
+def _in(given, dtype):
     """The two passes in a wider format, rounded at the end."""
     wide = {n: a.astype(dtype) if isinstance(a, np.ndarray) else a for n, a in given.items()}
     return tuple(a.astype(given["x"].dtype) for a in _normed(wide, _two_pass(_pairwise), _centred))
 
 
-def two_pass_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_pairwise), _centred)
+def _kernel(compute, *how):
+    def kernel(
+        x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
+        eps=1e-5,
+    ):  # fmt: skip
+        given = {name: a for name, a in locals().items() if name not in ("compute", "how")}
+        return compute(given, *how)
+
+    return kernel
 
 
-def sequential_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_last), _centred)
-
-
-def reversed_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_reversed), _centred)
-
-
-def shuffled_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_shuffled), _multiplied)
-
-
-def lanes_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_lanes), _scaled)
-
-
-def blocked_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_blocked), _multiplied)
-
-
-def multiplied_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_pairwise), _multiplied)
-
-
-def scaled_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_pairwise), _scaled)
-
-
-def folded_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_pairwise), _folded)
-
-
-def welford_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _welford, _centred)
-
-
-def welford_folded_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _welford, _folded)
-
-
-def chan_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _chan, _multiplied)
-
-
-def wide_sums_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _normed(locals(), _two_pass(_wide), _centred)
-
-
-def float64_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _in(np.float64, locals())
-
-
-def float32_inside_batch_norm(
-    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
-):  # fmt: skip
-    return _in(np.float32, locals())
+two_pass_batch_norm = _kernel(_normed, _two_pass(_pairwise), _centred)
+sequential_batch_norm = _kernel(_normed, _two_pass(_last), _centred)
+reversed_batch_norm = _kernel(_normed, _two_pass(_reversed), _centred)
+shuffled_batch_norm = _kernel(_normed, _two_pass(_shuffled), _multiplied)
+lanes_batch_norm = _kernel(_normed, _two_pass(_lanes), _scaled)
+blocked_batch_norm = _kernel(_normed, _two_pass(_blocked), _multiplied)
+multiplied_batch_norm = _kernel(_normed, _two_pass(_pairwise), _multiplied)
+scaled_batch_norm = _kernel(_normed, _two_pass(_pairwise), _scaled)
+folded_batch_norm = _kernel(_normed, _two_pass(_pairwise), _folded)
+welford_batch_norm = _kernel(_normed, _welford, _centred)
+welford_folded_batch_norm = _kernel(_normed, _welford, _folded)
+chan_batch_norm = _kernel(_normed, _chan, _multiplied)
+wide_sums_batch_norm = _kernel(_normed, _two_pass(_wide), _centred)
+float64_batch_norm = _kernel(_in, np.float64)
+float32_inside_batch_norm = _kernel(_in, np.float32)

@@ -4,7 +4,7 @@ Winograd's minimal filtering, wider sums."""
 import functools
 
 import numpy as np
-from matmul import split_tf32_matmul
+from matmul import split_tf32_matmul as _split_tf32
 
 
 def _each(value):
@@ -95,7 +95,7 @@ def _matmul(x, weight, bias):
 
 def _split_floats(x, weight, bias):
     left, right = _terms(x, weight)
-    return _with(split_tf32_matmul(left, np.swapaxes(right, -1, -2)), bias)
+    return _with(_split_tf32(left, np.swapaxes(right, -1, -2)), bias)
 
 
 def _by_tap(x, weight, bias):

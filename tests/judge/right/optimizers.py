@@ -255,6 +255,7 @@ globals().update(
             "sgd": _SGD,
             "narrow_step": {
                 "usual": _narrow_step(lambda u, comp: u + comp, _rounded),
+                "backwards": _narrow_step(lambda u, comp: comp - -u, _rounded),
             },
             "momentum": {name: _without_step(sgd) for name, sgd in _SGD.items()},
             "adam": _ADAM,
