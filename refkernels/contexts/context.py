@@ -60,6 +60,8 @@ class Context(ABC):
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(f"xp has no {name!r}: docs/xp.md lists what it has.")
 
+    # --- into the context --------------------------------------------------------------------
+
     @abstractmethod
     def array(self, values: npt.NDArray[Any]) -> Value:
         """An input: its elements are exact, whatever their format."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import blas
 from refkernels.arithmetic.rounding import Rounding
 from refkernels.contexts import accumulation
 from refkernels.contexts.ball import ETA, BallValue, U
@@ -81,12 +82,12 @@ def _norm(a: Doubles) -> Doubles:
 
 def _singular(x: Doubles) -> Doubles:
     """At least |X|₂, but for `slack`: |G¹⁶|^(1/32)."""
-    power = x @ np.swapaxes(x, -1, -2)
+    power = blas.product(x, np.swapaxes(x, -1, -2))
     found = np.ones((*x.shape[:-2], 1, 1))
     for exponent in (2.0, 4.0, 8.0, 16.0, 32.0):
         size = _norm(power)
         found, power = found * size ** (1.0 / exponent), power / size
-        power = power @ power
+        power = blas.product(power, power)
     return found * _norm(power) ** (1.0 / 32.0)
 
 

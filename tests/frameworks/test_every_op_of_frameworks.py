@@ -21,6 +21,7 @@ forms are 2e-4 apart), and above what float32 arithmetic inside a float64 op cos
 DIFFERS = {  # seen in the pinned versions, and checked to be so still
     ("numpy", "cross_entropy"): "smoothing has no weights of classes",
     ("torch", "muon"): "the steps of Newton and Schulz are in bfloat16",
+    ("torch", "adafactor"): "a threshold d below 1 is refused",
     ("paddle", "cross_entropy"): "a smoothed row has its labels' mean weight",
     ("paddle", "clip_by_norm"): "a largest norm of 0 is refused",
     ("paddle", "dropout"): "an array of one axis is refused",

@@ -24,7 +24,11 @@ def test_an_op_without_a_backward_pass_says_so_and_is_planned_forward_alone() ->
     assert registry.get("sgd").names("backward") == ()
 
 
-@pytest.mark.parametrize("op", optimizer_ref.OPS, ids=lambda op: op.name)
+@pytest.mark.parametrize(
+    "op",
+    [op for op in optimizer_ref.OPS if len(op.definition.of("forward").forms) > 1],
+    ids=lambda op: op.name,
+)
 def test_the_bound_of_any_mixture_is_that_of_every_form(op: Op) -> None:
     """But for the bound's own roundings."""
     kept = op.cases()
@@ -32,7 +36,6 @@ def test_the_bound_of_any_mixture_is_that_of_every_form(op: Op) -> None:
         inputs, params = case.build("float32")
         bound = op.bound("forward", inputs, params, BINARY32)
         forms = op.forms("forward", inputs, params, BINARY32)
-        assert len(forms) > 1
         for of_form in forms.values():
             for name, array in of_form.items():
                 assert np.all(bound[name] * (1 + 2.0**-40) >= array)

@@ -345,7 +345,7 @@ def block_quantize(
 
 
 def router(
-    logits, bias=None, k=2, scores="softmax", groups=1, groups_kept=None, best=1,
+    logits, bias=None, k=1, scores="softmax", groups=1, groups_kept=None, best=1,
     renormalise=False, scale=1.0,
 ):  # fmt: skip
     """As in models: scores of 16 bits are computed in float32."""
@@ -522,6 +522,8 @@ def instruction_sets(features):
 def unsupported(op, direction, dtype, device):
     if device.startswith("mps") and dtype == "float64":
         return "PyTorch's mps device has no float64"
+    if op == "grouped_matmul" and dtype == "float64":
+        return "PyTorch's grouped_mm has no float64"
     return None
 
 
