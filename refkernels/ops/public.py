@@ -33,7 +33,10 @@ def _function(ops: dict[str, Op], kind: Any, stub: Stub) -> Callable[..., Any]:
 
     @functools.wraps(stub)
     def function(*given: Any, **named: Any) -> Any:
-        asked = signature.bind(*given, **named)
+        try:
+            asked = signature.bind(*given, **named)
+        except TypeError as error:  # says what, not where
+            raise TypeError(f"{stub.__name__}() {error}") from None
         asked.apply_defaults()
         answer = op.ask(asked.arguments)
         if kind is Enclosure:
@@ -46,14 +49,9 @@ def _function(ops: dict[str, Op], kind: Any, stub: Stub) -> Callable[..., Any]:
 
 
 def _signature(op: Op, backward: bool, kind: Any) -> inspect.Signature:
-    one, empty = inspect.Parameter, inspect.Parameter.empty
+    one, left_out = inspect.Parameter, dict.fromkeys(op.optional)
     arrays = [
-        one(
-            name,
-            one.POSITIONAL_OR_KEYWORD,
-            default=None if name in op.optional else empty,
-            annotation=Any,
-        )
+        one(name, one.POSITIONAL_OR_KEYWORD, default=left_out.get(name, one.empty), annotation=Any)
         for name in op.takes("backward" if backward else "forward")
     ]
     named = {**op.params, "certify": "enclosure"}

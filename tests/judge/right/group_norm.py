@@ -20,63 +20,33 @@ def _normed(given, of_rows, apply):
     return y.reshape(x.shape)
 
 
-def _in(dtype, given):
+def _in(given, dtype):
     wide = {n: a.astype(dtype) if isinstance(a, np.ndarray) else a for n, a in given.items()}
     two_pass = channels._two_pass(channels._pairwise)
     return _normed(wide, two_pass, channels._centred).astype(given["x"].dtype)
 
 
-def two_pass_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._two_pass(channels._pairwise), channels._centred)
+def _kernel(compute, *how):
+    def kernel(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+        given = {name: a for name, a in locals().items() if name not in ("compute", "how")}
+        return compute(given, *how)
+
+    return kernel
 
 
-def sequential_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._two_pass(channels._last), channels._centred)
-
-
-def reversed_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._two_pass(channels._reversed), channels._centred)
-
-
-def shuffled_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._two_pass(channels._shuffled), channels._multiplied)
-
-
-def lanes_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._two_pass(channels._lanes), channels._scaled)
-
-
-def blocked_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._two_pass(channels._blocked), channels._multiplied)
-
-
-def multiplied_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._two_pass(channels._pairwise), channels._multiplied)
-
-
-def folded_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._two_pass(channels._pairwise), channels._folded)
-
-
-def welford_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._welford, channels._centred)
-
-
-def welford_folded_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._welford, channels._folded)
-
-
-def chan_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._chan, channels._multiplied)
-
-
-def wide_sums_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _normed(locals(), channels._two_pass(channels._wide), channels._centred)
-
-
-def float64_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _in(np.float64, locals())
-
-
-def float32_inside_group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return _in(np.float32, locals())
+two_pass_group_norm = _kernel(_normed, channels._two_pass(channels._pairwise), channels._centred)
+sequential_group_norm = _kernel(_normed, channels._two_pass(channels._last), channels._centred)
+reversed_group_norm = _kernel(_normed, channels._two_pass(channels._reversed), channels._centred)
+shuffled_group_norm = _kernel(_normed, channels._two_pass(channels._shuffled), channels._multiplied)
+lanes_group_norm = _kernel(_normed, channels._two_pass(channels._lanes), channels._scaled)
+blocked_group_norm = _kernel(_normed, channels._two_pass(channels._blocked), channels._multiplied)
+multiplied_group_norm = _kernel(
+    _normed, channels._two_pass(channels._pairwise), channels._multiplied
+)
+folded_group_norm = _kernel(_normed, channels._two_pass(channels._pairwise), channels._folded)
+welford_group_norm = _kernel(_normed, channels._welford, channels._centred)
+welford_folded_group_norm = _kernel(_normed, channels._welford, channels._folded)
+chan_group_norm = _kernel(_normed, channels._chan, channels._multiplied)
+wide_sums_group_norm = _kernel(_normed, channels._two_pass(channels._wide), channels._centred)
+float64_group_norm = _kernel(_in, np.float64)
+float32_inside_group_norm = _kernel(_in, np.float32)
