@@ -11,7 +11,9 @@ from presence import interpreter_of
 
 _ANSWER = "answer: "
 _SERVE = f"""
-import contextlib, io, json, sys, traceback
+import contextlib, importlib, io, json, sys, traceback
+framework = importlib.import_module(sys.argv[1])
+threads = framework.get_num_threads() if hasattr(framework, "get_num_threads") else None
 for line in sys.stdin:
     program, arguments = json.loads(line)
     sys.argv, printed, error = ["-c", *arguments], io.StringIO(), ""
@@ -20,6 +22,8 @@ for line in sys.stdin:
             exec(program, {{"__name__": "__main__"}})
         except BaseException:
             error = traceback.format_exc()
+    if threads:  # a program may have set them, and sums of the next would be other sums
+        framework.set_num_threads(threads)
     print({_ANSWER!r} + json.dumps([printed.getvalue(), error]), flush=True)
 """
 
@@ -31,7 +35,7 @@ class PlainInterpreter:
         """A framework that is not installed ends the test."""
         python = interpreter_of(framework).python
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = subprocess.Popen([python, "-c", _SERVE], **pipes)
+        self._process = subprocess.Popen([python, "-c", _SERVE, framework], **pipes)
 
     def run(self, program: str, *arguments: str) -> str:
         """What the program prints. sys.argv[1:] are the arguments."""
