@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import general
 import numpy as np
 import slips
 from planted import BFLOAT16, FUNCTIONS, Array, Arrays, Kernel, Planted, exact, working
@@ -308,7 +307,6 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[np.dtype[Any], ...]], ...]] = {
         ),
     ),
     **slips.FAULTS,
-    **general.FAULTS,
 }
 
 

@@ -1,5 +1,4 @@
-"""Faults of conversions, of blocks and of range: truncated bits, miscounted lanes, intermediates
-that overflow before the result does."""
+"""Faults of conversions and of blocks: truncated bits, miscounted lanes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -171,59 +170,6 @@ def _miscounted(
     return mean, kind(1) / np.sqrt(var + kind(1e-5))
 
 
-_BY_EXP: dict[str, Callable[[Array, Array, Any], Array]] = {
-    "sinh": lambda e, x, one: (e - one / e) / (one + one),
-    "cosh": lambda e, x, one: (e + one / e) / (one + one),
-    "sigmoid": lambda e, x, one: e / (one + e),
-    "softplus": lambda e, x, one: np.log1p(e),
-    "silu": lambda e, x, one: x / (one + one / e),
-    "tanh": lambda e, x, one: (e - one / e) / (e + one / e),
-}
-
-
-def _overflowing(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
-    """Functions by exp of the whole argument, in the working precision."""
-    op = str(rng.choice(list(_BY_EXP)))
-    end = np.log(float(np.finfo(dtype).max))
-    x = rng.uniform(end / 2, end, shape)
-    beyond = rng.random(shape) < 0.1
-    x = np.where(beyond, end + rng.uniform(0.05, 0.6, shape), x)
-    x = (-x if op == "silu" else x).astype(dtype)
-    with np.errstate(all="ignore"):
-        y = _BY_EXP[op](np.exp(x), x, x.dtype.type(1))
-    return Planted("early_overflow", op, {"x": x}, {"y": y.astype(dtype)}, dtype=str(dtype))
-
-
-def _squared(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
-    """LayerNorm whose squares are float16 before they are added in float32."""
-    inputs = norm_inputs(rng, shape, np.float64)
-    inputs["x"][1::5] *= 500.0
-    inputs = {name: array.astype(dtype) for name, array in inputs.items()}
-    kernel, x = Kernel(rng), inputs["x"].astype(np.float32)
-    mean = kernel.sum(x) / np.float32(x.shape[1])
-    with np.errstate(all="ignore"):
-        squares = np.square(x - mean).astype(np.float16).astype(np.float32)
-        rstd = 1 / np.sqrt(kernel.sum(squares) / np.float32(x.shape[1]) + np.float32(1e-5))
-        outputs = _normalised(kernel, inputs, mean, rstd.astype(np.float32))
-    also = ("fp16_accumulation",)  # its model overflows in the same rows
-    return Planted("early_overflow", "layernorm", inputs, outputs, dtype=str(dtype), also=also)
-
-
-def _negative(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
-    """E[x^2] - E[x]^2 not clamped, where some rows have a mean of 10^5 deviations and more."""
-    inputs = norm_inputs(rng, shape, dtype)
-    far = rng.random((shape[0], 1)) < 0.5
-    x = np.where(far, 1e3 + 1e-3 * inputs["x"], inputs["x"]).astype(dtype)
-    inputs["x"] = x
-    kernel, n = Kernel(rng), x.dtype.type(shape[1])
-    mean = kernel.sum(x) / n
-    with np.errstate(all="ignore"):
-        var = kernel.sum(x * x) / n - mean * mean
-        var[np.flatnonzero(far)[0]] = -1e-4  # one is negative in every order of summation
-        outputs = _normalised(kernel, inputs, mean, 1 / np.sqrt(var + n.dtype.type(1e-5)))
-    return Planted("naive_variance", "layernorm", inputs, outputs, dtype=str(dtype))
-
-
 NARROW = (FLOAT16, BFLOAT16)
 CUT = (FLOAT32, *NARROW)
 FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
@@ -258,6 +204,4 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
         *((_blocks("dropped_tail", slip), CUT) for slip in ("tail", "tail, counted")),
         (_blocks("dropped_tail", "backward", dy=True), (FLOAT32, FLOAT16)),
     ),
-    "early_overflow": ((_overflowing, (FLOAT32, FLOAT16, FLOAT64)), (_squared, (FLOAT16,))),
-    "negative_variance": ((_negative, (FLOAT32,)),),
 }
