@@ -37,7 +37,7 @@ INDEX = """# The ops
 What each op computes, the forms in which a kernel may compute it, the bound on its error, the
 faults that are known by name, and the function that is measured in each framework of the report.
 `python tools/write_ops.py` writes these pages from the code and from
-[equations.ini](equations.ini); `refkernels ops` is the same table in a terminal.
+[equations.ini](equations.ini); `refkernels ops` lists them in a terminal.
 
 - **Shapes** are index letters: a letter is one axis, of the same length wherever it occurs; `...`
   are any leading axes; [brackets] mark optional arrays.

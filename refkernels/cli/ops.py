@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import textwrap
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -13,6 +15,8 @@ from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import AsJson
 from refkernels.records.words import SCHEMA
 
+_WHOLE: Any = {"break_long_words": False, "break_on_hyphens": False}
+
 
 def ops(
     names: Annotated[
@@ -22,17 +26,25 @@ def ops(
     as_json: AsJson = False,
 ) -> None:
     """List the ops: their inputs, outputs, params and dtypes, and the frameworks that have them."""
-    from rich.console import Console
-
-    from refkernels.reporting.ops import op_table
-
     with refusing():
         rows = op_rows(names)
     if as_json:
         typer.echo(json.dumps({"schema": SCHEMA, "kind": "ops", "ops": rows}))
     else:
-        console = Console()
-        console.print(op_table(rows, console.width))
+        width = shutil.get_terminal_size().columns
+        for row in rows:
+            typer.echo(textwrap.fill(_signature(row), width, subsequent_indent="    ", **_WHOLE))
+        typer.echo(textwrap.fill("[name]: may be left out. -> outputs; gradients.", width))
+
+
+def _signature(row: dict[str, Any]) -> str:
+    """`rms_norm(x, [weight], eps=1e-05) -> y; dx, dweight (not in oneflow, libm)`."""
+    inputs = [f"[{name}]" if name in row["optional"] else name for name in row["inputs"]]
+    params = [name if v is None else f"{name}={v}" for name, v in row["params"].items()]
+    outputs = "; ".join(filter(None, map(", ".join, (row["outputs"], row["backward"]["outputs"]))))
+    lacking = [name for name, reason in row["frameworks"].items() if reason is not None]
+    missing = f" (not in {', '.join(lacking)})" if lacking else ""
+    return f"{row['op']}({', '.join([*inputs, *params])}) -> {outputs}{missing}"
 
 
 def op_rows(names: Sequence[str] | None = None) -> list[dict[str, Any]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from refkernels.arguments import as_path
 from refkernels.records.files import exists, write_whole
@@ -19,27 +19,9 @@ if TYPE_CHECKING:
 FILES = ("records.jsonl", "sweeps.jsonl")
 
 
-class Records(Sequence[Record]):
+class Records(list[Record]):
     """The records of a run, in order. Each is a dict as docs/records.md describes it, except that
     infinities and NaN, which the file spells as words, are floats."""
-
-    def __init__(self, records: Sequence[Record]) -> None:
-        self._records = list(records)
-
-    @overload
-    def __getitem__(self, place: int) -> Record: ...
-    @overload
-    def __getitem__(self, place: slice) -> Records: ...
-    def __getitem__(self, place: int | slice) -> Record | Records:
-        if isinstance(place, slice):
-            return Records(self._records[place])
-        return self._records[place]
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._records)
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{number:,} of kind {kind}" for kind, number in self.kinds.items())

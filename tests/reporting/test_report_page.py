@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from test_symptoms import bad, found_on, in_float32
+from test_symptoms import bad, found_on
 
 from refkernels import reporting
 from refkernels.reporting.measure import pages
-from refkernels.reporting.measure.comparisons import Alike, agreements, alike_by_case
+from refkernels.reporting.measure.comparisons import agreements
 from refkernels.reporting.measure.findings import findings
 from refkernels.reporting.measure.ids import finding_id, target_id
 from refkernels.reporting.measure.inputs import Input, distinguishing_digits
@@ -114,23 +114,6 @@ def test_a_row_says_how_to_measure_it_again_and_names_its_columns_on_a_phone(mon
     labels = re.findall(r'\.rows td:nth-child\((\d+)\)::before\{content:"([^"]*): "\}', page)
     assert [int(place) for place, _ in labels] == list(range(4, len(heads) + 1))
     assert [label for _, label in labels] == heads[3:]
-
-
-def test_the_cause_of_an_answer_is_seen_in_another_output_of_its_call():
-    mean = in_float32("layernorm") | {"output": "mean"}
-    answer = bad("layernorm", dtype="float64", output="y")
-    answer["worst"]["got"] = {"decimal": "2.4009850053259862", "hex": "0x1.3353797f4b3e5p+1"}
-    alone = in_float32("sin", "0x1.8ab7e0f19cab6p+6")
-    report = undrawn([mean, answer, alone])
-    page = report.html()
-    causes = {
-        finding.output: re.search(rf'id="?{finding.id}.*?</details>', page, re.DOTALL)[0]
-        for finding in findings(report.study)
-        if finding.op == "layernorm"
-    }
-    assert "<dd>its mean: float32 numbers" in causes["y"]
-    assert "<dd>a float32 number" in causes["mean"]
-    assert page.count("float32 number") == 3  # these and the card's
 
 
 def test_markdown_sets_the_marks_of_its_language(records):
@@ -297,41 +280,6 @@ def test_what_did_not_run_is_said_once_for_all_ops():
     assert gathered == [
         ("backward, forward bfloat16: a, b, c, d, e, f, g, h", ("+2", "i, j")),
         ("forward float16 (invariance): z", None),
-    ]
-
-
-def test_cases_of_a_line_are_not_named_in_two():
-    def line(where, *cases):
-        return Alike("sin", where, True, [("paddle", "torch")], [f"sin/{case}" for case in cases])
-
-    most, few = (
-        line("forward float32", "a[n=1]", "a[n=2]", "b[seed=0]"),
-        line("forward float32", "c"),
-    )
-    alone = line("backward float32", "a[n=1]")
-    rows = [most, few, alone]
-    assert [pages._cases_text(row, rows, words.words_of("en")) for row in rows] == [
-        "all others",
-        "c",
-        "all",
-    ]
-    assert most.short(["sin/a[n=1]", "sin/a[n=2]", "sin/b[seed=0]"]) == ["a[n=1] [n=2]", "b"]
-
-
-def test_cases_are_alike_for_the_reader_whichever_targets_were_compared():
-    """`no two` of four targets and `no two` of three are one line, and so is `all`."""
-    pairs = {"a": ["mp", "mt", "pt"], "b": ["mp"], "c": ["mp", "mt", "pt"], "d": ["pt"]}
-    names = {"m": "mindspore", "p": "paddle", "t": "torch"}
-    records = [
-        synthetic.agreement("sin", "forward", "y", "float32", f"sin/{case}", names[a], names[b],
-                            1.0 if case in "cd" else 0.5, 0.0, 0)
-        for case, compared in pairs.items()
-        for a, b in compared
-    ]  # fmt: skip
-    lines = alike_by_case(Study.of(records))["sin"]
-    assert [(line.everybody, line.groups, line.cases) for line in lines] == [
-        (False, [], ["sin/a", "sin/b"]),
-        (True, [], ["sin/c", "sin/d"]),
     ]
 
 

@@ -28,7 +28,6 @@ INK, MUTED, GRID, PAPER, LIMIT = "#1b1d22", "#5d626c", "#e3e5e9", "#fffffe", "#b
 SERIES = (
     "#0072b2", "#d55e00", "#008a64", "#b4508a", "#8f6f00", "#4b5563", "#6a4fb3", "#7a4a2b",
 )  # fmt: skip
-TITLE_ENDS = 0.53  # of a panel's width
 _LEAST, _MOST = -307, 308  # the powers of ten that float64 holds as normal numbers
 # Errors and ratios are drawn to scale between these. 1e16 roundings leave no digit of a float64.
 SMALLEST, LARGEST = 1e-8, 1e16
@@ -179,23 +178,15 @@ def beyond(values: Iterable[float], arrow: str) -> str:
     return f"{arrow} {'…'.join(ends)}"
 
 
-def no_digit_line(axes: Axes, which: str, values: Iterable[float | None], dtype: str) -> None:
+def no_digit_line(axes: Axes, values: Iterable[float | None], dtype: str) -> None:
     """Mark the error at which no digit is right, if some value reaches it."""
     if not any(lost(value, dtype) for value in values):
         return
     top = all_digits(dtype)
-    style: Any = {"color": LIMIT, "fontsize": 8, "va": "bottom"}
-    dashes: Any = {"color": LIMIT, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 0}
-    if which == "x":
-        axes.axvline(top, **dashes)
-        low, high = (math.log10(limit) for limit in axes.get_xlim())
-        along = (math.log10(top) - low) / (high - low)
-        begin = min(max(along, TITLE_ENDS), 0.65)  # between the title and the end of the panel
-        axes.text(begin, 1.0, " no digit is right", transform=axes.transAxes, **style)
-    else:
-        axes.axhline(top, **dashes)
-        place = axes.get_yaxis_transform()
-        axes.text(0.01, top, "no digit is right", ha="left", transform=place, **style)
+    axes.axhline(top, color=LIMIT, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
+    place = axes.get_yaxis_transform()
+    text = "no digit is right"
+    axes.text(0.01, top, text, color=LIMIT, fontsize=8, va="bottom", transform=place)
 
 
 def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

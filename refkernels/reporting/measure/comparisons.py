@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from dataclasses import dataclass
 
 from refkernels.records.words import PROPERTIES
 from refkernels.reporting.measure.scores import largest
 from refkernels.reporting.measure.study import Study, as_number
 from refkernels.reporting.reading import Record
-from refkernels.reporting.words.vocabulary import rank_of_direction, rank_of_dtype
+from refkernels.reporting.words.vocabulary import rank_of_dtype
 
 
 @dataclass
@@ -63,88 +61,6 @@ class Agreement:
         """Share of equal bits over all pairs."""
         elements = sum(pair.elements for pair in self.pairs.values())
         return sum(pair.equal for pair in self.pairs.values()) / elements if elements else 0.0
-
-
-def _identical(names: list[str], pairs: dict[tuple[str, str], TargetPair]) -> list[tuple[str, ...]]:
-    groups: list[list[str]] = []
-    for name in names:
-        for group in groups:
-            their_pairs = [pairs.get((name, other)) or pairs.get((other, name)) for other in group]
-            if all(pair and pair.elements and pair.equal == pair.elements for pair in their_pairs):
-                group.append(name)
-                break
-        else:
-            groups.append([name])
-    alike = [tuple(group) for group in groups if len(group) > 1]
-    return sorted(alike, key=lambda group: (-len(group), group))
-
-
-@dataclass(frozen=True, eq=False)
-class Alike:
-    """The cases of one op, pass and format in which the same frameworks give the same bits."""
-
-    op: str
-    where: str  # "forward float32" or "forward float16, float64"
-    everybody: bool  # all targets that were compared are one group
-    groups: list[tuple[str, ...]]  # of no case if `everybody`: other cases may have other targets
-    cases: list[str]
-
-    def short(self, all_cases: Iterable[str]) -> list[str]:
-        """The cases without op and seed, those of one name together (`k_sweep[K=1] [K=2]`); without
-        parameters if `all_cases` has no other case of that name."""
-        names = Counter(case.partition("[")[0] for case in set(all_cases))
-        parameters: dict[str, list[str]] = defaultdict(list)
-        for case in self.cases:
-            name, _, bracketed = re.sub(r",?seed=\w+(?=\]$)", "", case).partition("[")
-            plain = names[name] == 1 or bracketed == "]"
-            parameters[name].append("" if plain else f"[{bracketed}")
-        return [
-            name.removeprefix(f"{self.op}/") + " ".join(dict.fromkeys(brackets))
-            for name, brackets in parameters.items()
-        ]
-
-
-def alike_by_case(study: Study) -> dict[str, list[Alike]]:
-    """By op, which targets give the same bits, case by case. Cases with the same groups share a
-    line, and so do formats whose lines are the same."""
-    pairs: dict[tuple[str, ...], dict[tuple[str, str], TargetPair]] = defaultdict(dict)
-    for record in study.agreements:
-        place = (record["op"], record["direction"], record["dtype"], str(record.get("case") or ""))
-        a, b = sorted((record["a"], record["b"]))
-        pairs[place].setdefault((a, b), TargetPair()).add(record)
-    lines: dict[tuple[str, str, str, bool, tuple[tuple[str, ...], ...]], list[str]]
-    lines = defaultdict(list)
-    for (op, direction, dtype, case), compared in pairs.items():
-        names = sorted({name for pair in compared for name in pair})
-        groups = tuple(_identical(names, compared))
-        everybody = groups == (tuple(names),)
-        lines[op, direction, dtype, everybody, () if everybody else groups].append(case)
-    formats: dict[tuple[str, str, str], list[Alike]] = defaultdict(list)
-    for (op, direction, dtype, everybody, groups), cases in sorted(
-        lines.items(),
-        key=lambda item: (
-            item[0][0],
-            rank_of_direction(item[0][1]),
-            rank_of_dtype(item[0][2]),
-            -len(item[1]),
-            item[1],
-        ),
-    ):
-        line = Alike(op, f"{direction} {dtype}", everybody, list(groups), cases)
-        formats[op, direction, dtype].append(line)
-    alike: dict[str, dict[str, list[Alike]]] = defaultdict(dict)
-    for (op, direction, dtype), of_format in formats.items():
-        content = repr(
-            [direction, *((line.everybody, line.groups, line.cases) for line in of_format)]
-        )
-        if content in alike[op]:
-            lines_of_format = alike[op][content]
-            of_format = [replace(line, where=f"{line.where}, {dtype}") for line in lines_of_format]
-        alike[op][content] = of_format
-    return {
-        op: [line for lines_of_format in by_content.values() for line in lines_of_format]
-        for op, by_content in alike.items()
-    }
 
 
 def agreements(study: Study) -> list[Agreement]:

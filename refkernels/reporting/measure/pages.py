@@ -16,13 +16,7 @@ from refkernels.records.words import LEVELS
 from refkernels.reporting.answer.facts import advice
 from refkernels.reporting.figures.drawing import Drawn
 from refkernels.reporting.measure.certainty import TIERS, certainties
-from refkernels.reporting.measure.comparisons import (
-    Alike,
-    Invariance,
-    agreements,
-    alike_by_case,
-    invariances,
-)
+from refkernels.reporting.measure.comparisons import Invariance, agreements, invariances
 from refkernels.reporting.measure.findings import (
     Finding,
     findings,
@@ -38,10 +32,9 @@ from refkernels.reporting.measure.inputs import (
     shown_inputs,
 )
 from refkernels.reporting.measure.matrix import matrix
-from refkernels.reporting.measure.plots import draw_bounds, draw_growth, draw_spread
+from refkernels.reporting.measure.plots import draw_bounds, draw_growth
 from refkernels.reporting.measure.scores import blocks
-from refkernels.reporting.measure.series import growth_plots, safe_name, spreads
-from refkernels.reporting.measure.signatures import float32_places
+from refkernels.reporting.measure.series import growth_plots, safe_name
 from refkernels.reporting.measure.study import Measurement, Study, as_number, known_cause
 from refkernels.reporting.measure.symptoms import (
     Card,
@@ -61,7 +54,7 @@ from refkernels.reporting.templating import (
     template,
 )
 from refkernels.reporting.words import numerals, vocabulary
-from refkernels.reporting.words.report import counted, listed, words_of
+from refkernels.reporting.words.report import counted, words_of
 from refkernels.target_names import framework_of
 
 _LONGEST_SCRIPT = 1000  # characters in the page; a longer script is a file beside it
@@ -101,11 +94,6 @@ class Report:
         return [plot for plot in self._drawn["growth"] if plot is not None]
 
     @property
-    def spread(self) -> list[Drawn]:
-        """The plots of the errors' spread."""
-        return [plot for plot in self._drawn["spread"] if plot is not None]
-
-    @property
     def plots(self) -> list[Drawn]:
         """Every plot, in the order of the page."""
         return [plot for drawn in self._drawn.values() for plot in drawn if plot is not None]
@@ -116,9 +104,6 @@ class Report:
         of_kind: dict[str, list[tuple[Any, ...]]] = {
             "bounds": [(draw_bounds, self._blocks, subjects)],
             "growth": [(draw_growth, plot, subjects) for plot in growth_plots(study)],
-            "spread": [
-                (draw_spread, op, panels, subjects) for op, panels in spreads(study).items()
-            ],
         }
         drawn = iter(self.starmap(_draw, [job for jobs in of_kind.values() for job in jobs]))
         return {kind: [next(drawn) for _ in jobs] for kind, jobs in of_kind.items()}
@@ -176,7 +161,7 @@ class Report:
     def _context(self) -> dict[str, Any]:
         study, words = self.study, words_of(self.lang)
         findings = self._findings
-        agree, alike = agreements(study.without_formulas), alike_by_case(study.without_formulas)
+        agree = agreements(study.without_formulas)
         threads = threads_of(study)
         context = {
             "w": words,
@@ -212,8 +197,6 @@ class Report:
             "largest": _largest_rounding(study),
             "agreements": agree,
             "pairs": sorted({names for agreement in agree for names in agreement.pairs}),
-            "alike": alike,
-            "alike_ids": {op: _anchor("alike", op) for op in alike},
             "threads": threads,
             "thread_sentences": sentences(threads, words),
             "invariances": invariances(study),
@@ -225,7 +208,6 @@ class Report:
             "limits": _limits(study),
             "bounds_plot": self.bounds_plot,
             "growth": self.growth,
-            "spread": self.spread,
             "css": style(),
             "script": Markup(page_script()),
             "counted": counted,
@@ -234,12 +216,10 @@ class Report:
             "distinguishing_digits": distinguishing_digits,
             "point_text": point_text,
             "row_cells": partial(row_cells, words=words),
-            "cases_text": _cases_text,
             "properties": _properties_of(invariances(study)),
             "cause_of": partial(
                 _cause_of,
                 words=words,
-                float32=_float32_outputs(findings),
                 beside=_explained_beside(self._symptoms),
             ),
             "advice_of": partial(_advice, lang=self.lang),
@@ -251,8 +231,7 @@ class Report:
         optional = ("cards", "matrix", "figures", "growth", "invariances", "certainties")
         names = {"invariances": "invariance", "certainties": "certainty"}
         shown = {names.get(name, name): bool(context[name]) for name in optional}
-        shown |= {"growth": bool(self.growth or self.spread), "agreement": bool(agree)}
-        shown |= {"threads": bool(threads)}
+        shown |= {"agreement": bool(agree), "threads": bool(threads)}
         order = (
             "cards", "matrix", "findings", "figures", "rounding", "growth", "agreement",
             "invariance", "threads", "certainty", "unrun", "read", "environments",
@@ -302,25 +281,6 @@ def _properties_of(tables: Iterable[Invariance]) -> list[str]:
     return list(dict.fromkeys(name for table in tables for name, _ in table.rows))
 
 
-def _cases_text(row: Alike, rows: list[Alike], words: Mapping[str, str]) -> str:
-    """The cases of one line. A line with most cases of its passes and formats does not name them:
-    the other lines, which follow it, name the rest."""
-    other_lines = [line for line in rows if line.where == row.where and line is not row]
-    if not other_lines:
-        return words["all"]
-    if len(row.cases) > sum(len(line.cases) for line in other_lines):
-        return words["all_but_below"]
-    return ", ".join(row.short([case for any_line in rows for case in any_line.cases]))
-
-
-def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[str]]:
-    """The outputs of each target's op, pass and format with float32 numbers as float64 answers."""
-    outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for *place, output in sorted(float32_places(finding.example for finding in findings)):
-        outputs[tuple(place)].append(output)
-    return outputs
-
-
 def _explained_beside(all_symptoms: Iterable[Symptom]) -> dict[str, Symptom]:
     """The symptom with a known cause that each finding belongs to, by the finding's id."""
     return {
@@ -334,22 +294,14 @@ def _explained_beside(all_symptoms: Iterable[Symptom]) -> dict[str, Symptom]:
 def _cause_of(
     finding: Finding,
     words: Mapping[str, str],
-    float32: Mapping[tuple[str, ...], Sequence[str]],
     beside: Mapping[str, Symptom],
     short: bool = False,
 ) -> str:
-    """What explains a finding: what was found (`short`: by its identifier); that its answer or
-    another output of the same call is a float32 number; or the finding of its symptom that is
-    explained. "" if nothing is known."""
+    """What explains a finding: what was found (`short`: by its identifier), or the finding of its
+    symptom that is explained. "" if nothing is known."""
     text = short_cause if short else cause_text
     if because := text(finding.explanation, words, words["lang"], finding.example):
         return because
-    *place, output = finding.place
-    outputs = float32.get(tuple(place), ())
-    if output in outputs:
-        return words["float32_answer"]
-    if outputs:
-        return words["float32_beside"].format(names=listed(words, list(outputs)))
     if (symptom := beside.get(finding.id)) is None:
         return ""
     link = Markup('<a href="#{}">{}</a>').format(symptom.finding, symptom.cause)

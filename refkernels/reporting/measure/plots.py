@@ -1,4 +1,4 @@
-"""The figures: error / bound, the growth of the errors, and their spread."""
+"""The figures: error / bound, and the growth of the errors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from collections.abc import Iterable
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from refkernels.reporting.figures import drawing
 from refkernels.reporting.figures.drawing import Drawn, colour_of, finish, marker_of
 from refkernels.reporting.measure.scores import Block, Score, falling
-from refkernels.reporting.measure.series import GrowthPlot, SeriesLine, Spread, safe_name
+from refkernels.reporting.measure.series import GrowthPlot, SeriesLine
 from refkernels.reporting.words.numerals import count, joined
 from refkernels.reporting.words.numerals import figure as shown
 
@@ -108,8 +106,7 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
                 axes = figure.add_axes((left, bottom, 2.0 / width, 1.85 / height))
                 _growth_panel(axes, lines, numbers, label, values, xs)
                 if row == 0:
-                    drawing.no_digit_line(axes, "y", (y for line in lines for y in line.ulp), dtype)
-                if row == 0:
+                    drawing.no_digit_line(axes, (y for line in lines for y in line.ulp), dtype)
                     axes.set_title(f"{direction} {output}, {dtype}")
                 if column == 0:
                     axes.set_ylabel(label)
@@ -128,53 +125,6 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
         if any(y and y != drawing.capped(y) for _, values in rows for y in values):
             caption += f" Values below {shown(drawing.SMALLEST, 0)} or above {drawing.AT_THE_EDGE}"
         return finish(figure, plot.name, title, caption)
-
-
-def draw_spread(
-    op: str, panels: dict[tuple[str, str], list[Spread]], subjects: list[str]
-) -> Drawn | None:
-    """The spread of one op's ulp errors: a strip per subject, darker where more elements lie."""
-    numbers = {subject: i for i, subject in enumerate(subjects)}
-    directions = list(dict.fromkeys(direction for direction, _ in panels))
-    dtypes = list(dict.fromkeys(dtype for _, dtype in panels))
-    tall = {
-        direction: max(len(panels.get((direction, dtype), [])) for dtype in dtypes)
-        for direction in directions
-    }
-    height = 0.2 + sum(0.55 + 0.24 * rows for rows in tall.values())
-    longest = max(len(_short(spread.subject)) for panel in panels.values() for spread in panel)
-    beside = max(0.95, 0.076 * longest)  # the names on a panel's left
-    across = beside + 2.65
-    width = 0.2 + across * len(dtypes)
-    edges = sorted(
-        {edge for spreads in panels.values() for spread in spreads for edge, _ in spread.bins}
-    )
-    with mpl.rc_context(drawing.STYLE):
-        figure = Figure(figsize=(width, height))
-        top = height + 0.05
-        for direction in directions:
-            top -= 0.55 + 0.24 * tall[direction]
-            for column, dtype in enumerate(dtypes):
-                spreads = panels.get((direction, dtype))
-                if spreads:
-                    size = 0.24 * len(spreads)
-                    bottom = top + 0.22 + 0.24 * (tall[direction] - len(spreads))
-                    left = (beside + across * column) / width
-                    box = (left, bottom / height, 2.5 / width, size / height)
-                    axes = figure.add_axes(box)
-                    _spread_panel(axes, spreads, numbers, edges)
-                    drawing.no_digit_line(axes, "x", (spread.max for spread in spreads), dtype)
-                    axes.set_title(f"{direction} {dtype}")
-        figure.text(beside / width, 0.07 / height, "error in ulp", color=drawing.INK)
-        caption = (
-            "Each strip is one framework over all cases and outputs: the darker, the more elements "
-            "(square-root shading, so that a few still show). Short tick: half of the elements "
-            "lie left of it; long tick: 99 % do; marker: the largest error. The dashed line is 0.5 "
-            "ulp: correct rounding stays left of it."
-        )
-        return finish(
-            figure, safe_name(f"spread-{op}"), f"{op}: how the errors are spread", caption
-        )
 
 
 def _growth_panel(
@@ -311,54 +261,6 @@ def _bound_line(axes: Axes, which: str) -> None:
     else:
         axes.text(0.01, 1.0, "bound", color=drawing.LIMIT, fontsize=8, va="bottom",
                   transform=axes.get_yaxis_transform())  # fmt: skip
-
-
-def _spread_panel(axes: Axes, spreads: list[Spread], numbers: Numbers, edges: list[float]) -> None:
-    positive = [edge for edge in edges if edge > 0] or [0.5]
-    # Exact results (error 0) have no place on a logarithmic axis: they get a separate cell.
-    floor = min(min(positive), 0.25)
-    zero_low, zero_high = floor / 4, floor
-    tops = [
-        spread.max for spread in spreads if spread.max is not None and math.isfinite(spread.max)
-    ]
-    top = max([*tops, positive[-1], 1.0])
-    following = dict(zip(edges, [*edges[1:], None], strict=True))
-    drawing.log_axis(axes, "x", [floor, top], zero_low * 2, most=6)
-    for place, spread in enumerate(spreads):
-        colour = colour_of(numbers[spread.subject])
-        total = sum(number for _, number in spread.bins)
-        cells: list[list[tuple[float, float]]] = []
-        shades: list[tuple[float, float, float, float]] = []
-        limit = spread.max if spread.max is not None and math.isfinite(spread.max) else top
-        for edge, number in spread.bins:
-            right = following[edge]
-            low = zero_low if edge <= 0 else edge
-            high = zero_high if edge <= 0 else min(right or limit, max(limit, low * 1.05))
-            shade = 0.08 + 0.92 * math.sqrt(number / total)
-            cells.append([(low, place - 0.34), (high, place - 0.34), (high, place + 0.34),
-                          (low, place + 0.34)])  # fmt: skip
-            shades.append((*to_rgb(colour), shade))
-        axes.add_collection(PolyCollection(cells, facecolors=shades, linewidths=0, zorder=1))
-        for part, half in ((0.5, 0.2), (0.99, 0.42)):
-            x = max(_quantile_edge(spread.bins, part), zero_low * 2)
-            axes.plot([x, x], [place - half, place + half], color=drawing.INK, linewidth=1.1)
-        if spread.max is not None and math.isfinite(spread.max):
-            _mark(axes, max(spread.max, zero_low * 2), place, numbers[spread.subject])
-    axes.axvline(0.5, color=drawing.MUTED, linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
-    axes.set_yticks(range(len(spreads)), [_short(spread.subject) for spread in spreads])
-    axes.tick_params(axis="y", length=0, labelcolor=drawing.INK)
-    axes.spines["left"].set_visible(False)
-    axes.set_ylim(len(spreads) - 0.5, -0.5)
-
-
-def _quantile_edge(bins: list[tuple[float, int]], part: float) -> float:
-    """The lower edge of the bin in which the quantile lies."""
-    target, cumulated = part * sum(number for _, number in bins), 0
-    for edge, number in bins:
-        cumulated += number
-        if cumulated >= target:
-            return edge
-    return bins[-1][0]
 
 
 def _mark(axes: Axes, x: float, y: float, number: int) -> None:

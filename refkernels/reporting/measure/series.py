@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from refkernels.reporting.measure.scores import largest
 from refkernels.reporting.measure.study import Measurement, Study, as_number
-from refkernels.reporting.words.numerals import all_digits, drawn_ulp
+from refkernels.reporting.words.numerals import drawn_ulp
 from refkernels.reporting.words.vocabulary import rank_of_direction, rank_of_dtype
 
 
@@ -40,7 +40,6 @@ PLOTS = (
     Growth("positions", "from", "first position"),
 )
 FEWEST_POINTS = 3
-MANY_CASES = 10  # an op with fewer cases gets no plot of its errors' spread
 MOST_PLOTS = 20
 MOST_OPS = 2  # of one regime: those whose errors grow most
 LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn if errors grow more than this
@@ -167,47 +166,3 @@ def safe_name(text: str) -> str:
         character if character.isascii() and (character.isalnum() or character in "-_") else "_"
         for character in text
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """The spread of one subject's ulp errors: the pooled histogram and the largest error. Errors
-    that leave no digit are one bin."""
-
-    subject: str
-    bins: list[tuple[float, int]]  # lower edge, count
-    max: float | None
-
-
-def ops_with_many_cases(study: Study) -> set[str]:
-    """The ops with many cases, whose plots are worth drawing; all ops if none has many."""
-    cases: dict[str, set[str]] = defaultdict(set)
-    for m in study.measurements:
-        cases[m.op].add(m.case)
-    return {op for op, names in cases.items() if len(names) >= MANY_CASES} or set(cases)
-
-
-def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
-    """op -> (pass, format) -> spread per subject, over all cases and outputs, for at most two
-    formats of each op with many cases."""
-    groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
-    chosen = ops_with_many_cases(study)
-    for m in study.measurements:
-        if m.op in chosen:
-            groups[m.op, m.direction, m.dtype, m.subject].append(m)
-    by_op: dict[str, dict[tuple[str, str], list[Spread]]] = defaultdict(lambda: defaultdict(list))
-    formats = {op: _chosen_formats({key[2] for key in groups if key[0] == op}) for op, *_ in groups}
-    for key in sorted(
-        (key for key in groups if key[2] in formats[key[0]]),
-        key=lambda k: (k[0], rank_of_direction(k[1]), rank_of_dtype(k[2]), k[3]),
-    ):
-        op, direction, dtype, subject = key
-        bins: dict[float, int] = defaultdict(int)
-        for m in groups[key]:
-            for edge, number in (m.record.get("ulp") or {}).get("histogram") or []:
-                if as_number(edge) is not None and math.isfinite(edge):
-                    bins[min(float(edge), all_digits(dtype))] += int(number)
-        top = largest(drawn_ulp(m.ulp_max, dtype) for m in groups[key])
-        if bins:
-            by_op[op][direction, dtype].append(Spread(subject, sorted(bins.items()), top))
-    return by_op

@@ -42,7 +42,7 @@ def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]
                 points = [(point[0], point[place]) for point in lines]
                 _steps(axes, points, colour_of(number))
         _error_axis(errors, [y for y, _ in ends])
-        drawing.no_digit_line(errors, "y", (y for y, _ in ends), dtype)
+        drawing.no_digit_line(errors, (y for y, _ in ends), dtype)
         largest_share = max(
             [per_cent for row in swept for _, _, per_cent in _line(row, low)], default=0.0
         )
