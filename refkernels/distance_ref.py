@@ -20,7 +20,7 @@ from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.axes import along
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.domains import POSITIVE
-from refkernels.ops.public import enclosure_of, enclosures_of
+from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
 
 __all__ = [
     "OPS", "cdist", "cdist_backward", "cosine_similarity", "cosine_similarity_backward",
@@ -235,13 +235,10 @@ def cosine_similarity() -> None:
     the sum divided by the lengths and for vectors that are divided first. Raises TypeError for
     other dtypes, ValueError for shapes that differ and an axis that x lacks.
     Source: PyTorch documentation, `torch.nn.functional.cosine_similarity`.
+
+    Gradient: (dx, dother): dx = dy (o / |o| - y x / |x|) / |x|, each length at least eps, and
+    for an x shorter than eps without its second term. dy has y's shape.
     """
-
-
-@_enclosures
-def cosine_similarity_backward() -> None:
-    """(dx, dother): dx = dy (o / |o| - y x / |x|) / |x|, each length at least eps, and for an x
-    shorter than eps without its second term. dy has y's shape. Otherwise as `cosine_similarity`."""
 
 
 @_enclosure
@@ -254,10 +251,12 @@ def cdist() -> None:
     differences, not of √(|a|² + |b|² - 2 a·b), which cancels (`explain`: distance_by_products).
     Raises ValueError for shapes that do not fit and another p. Otherwise as `cosine_similarity`.
     Source: PyTorch documentation, `torch.cdist`.
+
+    Gradient: (da, db): da_i = Σ_j dy_ij (a_i - b_j) / y_ij, with the signs of a_i - b_j for p =
+    1, and 0 where y_ij is 0; db_j is minus the sum over i.
     """
 
 
-@_enclosures
-def cdist_backward() -> None:
-    """(da, db): da_i = Σ_j dy_ij (a_i - b_j) / y_ij, with the signs of a_i - b_j for p = 1, and 0
-    where y_ij is 0; db_j is minus the sum over i. Otherwise as `cdist`."""
+_gradient = gradient_of(OPS)
+cosine_similarity_backward = _gradient(cosine_similarity)
+cdist_backward = _gradient(cdist)

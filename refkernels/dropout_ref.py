@@ -22,7 +22,7 @@ from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.domains import PROBABILITY
 from refkernels.ops.formula import COMPUTED_IN_FLOAT32, derived
-from refkernels.ops.public import enclosure_of
+from refkernels.ops.public import enclosure_of, gradient_of
 
 __all__ = ["OPS", "dropout", "dropout_backward"]
 
@@ -157,11 +157,10 @@ def dropout() -> None:
     for the product with 1 / (1 - p), with p exact or in the working format. Raises TypeError for
     other dtypes, ValueError for another mode, for p outside [0, 1] and for shapes that differ.
     Sources: Srivastava et al. (2014), JMLR 15; PyTorch documentation, `torch.nn.Dropout`.
+
+    Gradient: dx = dy m / (1 - p), or what another `mode` makes of dy. dy has x's shape.
     """
 
 
-@_enclosure
-def dropout_backward() -> None:
-    """dx = dy m / (1 - p), or what another `mode` makes of dy. dy has x's shape; otherwise as
-    `dropout`.
-    """
+_gradient = gradient_of(OPS)
+dropout_backward = _gradient(dropout)

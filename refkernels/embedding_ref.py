@@ -19,7 +19,7 @@ from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.letters import Signature
-from refkernels.ops.public import enclosure_of
+from refkernels.ops.public import enclosure_of, gradient_of
 
 __all__ = ["OPS", "embedding", "embedding_backward"]
 _LOOKUP = Signature.parse("rows[... d], padding[...]:bool -> y[... d]")
@@ -147,14 +147,13 @@ def embedding() -> None:
 
     Raises TypeError for other dtypes, ValueError for an index outside weight.
     Source: PyTorch documentation, `torch.nn.Embedding`.
+
+    Gradient: dweight_v = Σ dy_i over the i with indices_i = v, 0 for v = padding_idx; weight's
+    shape. dy has y's shape. The bound of an element that sums k
+    numbers is (k - 1) u Σ |dy_i|, proven for sums in any order. Source: Jeannerod and Rump
+    (2013), doi:10.1137/120894488.
     """
 
 
-@_enclosure
-def embedding_backward() -> None:
-    """dweight_v = Σ dy_i over the i with indices_i = v, 0 for v = padding_idx; weight's shape.
-
-    dy has y's shape; otherwise like `embedding`. The bound of an element that sums k numbers is
-    (k - 1) u Σ |dy_i|, proven for sums in any order. Source: Jeannerod and Rump (2013),
-    doi:10.1137/120894488.
-    """
+_gradient = gradient_of(OPS)
+embedding_backward = _gradient(embedding)

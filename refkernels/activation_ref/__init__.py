@@ -18,7 +18,7 @@ from refkernels.activation_ref.hardswish import HARDSWISH
 from refkernels.kernels.elementary.activations import FAST
 from refkernels.op import Direction, Op
 from refkernels.ops import Prepared, formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of
+from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
 
 __all__ = [
     "OPS",
@@ -110,14 +110,9 @@ def hardswish() -> None:
     The bound is about 4 u |y|: `OPS` has it elementwise, proven for the pieces, x gate / 6,
     (x gate) (1 / 6) and x (gate / 6), where 6 x does not overflow.
     Raises TypeError for other dtypes. Source: Howard et al. (2019), arXiv:1905.02244.
-    """
 
-
-@_enclosure
-def hardswish_backward() -> None:
-    """dx = dy times 0 for x <= -3, 1 for x >= 3, (2 x + 3) / 6 between; dy has x's shape.
-
-    The bound includes the jump of the slope at ±3. Otherwise as `hardswish`.
+    Gradient: dx = dy times 0 for x <= -3, 1 for x >= 3, (2 x + 3) / 6 between; dy has x's
+    shape. The bound includes the jump of the slope at ±3.
     """
 
 
@@ -125,61 +120,50 @@ def hardswish_backward() -> None:
 def mish() -> None:
     """y = x tanh(log(1 + e^x)); 0 at -inf. The bound is proven for x n / d (`formulas`) and for
     x tanh(softplus(x)), each function within 4 ulp, and also kept in the arrays' format. Source:
-    Misra (2019), arXiv:1908.08681. Otherwise as `hardswish`."""
+    Misra (2019), arXiv:1908.08681. Otherwise as `hardswish`.
 
-
-@_enclosure
-def mish_backward() -> None:
-    """dx = dy (t + x σ(x) (1 - t²)), t = tanh(log(1 + e^x)). Otherwise as `mish`."""
+    Gradient: dx = dy (t + x σ(x) (1 - t²)), t = tanh(log(1 + e^x)).
+    """
 
 
 @_enclosure
 def hardsigmoid() -> None:
     """y = min(max(x + 3, 0), 6) / 6. The bound is proven for this, for the product with 1 / 6 and
     for min(max(x / 6 + 1 / 2, 0), 1). Source: Howard et al. (2019), arXiv:1905.02244. Otherwise as
-    `hardswish`."""
+    `hardswish`.
 
-
-@_enclosure
-def hardsigmoid_backward() -> None:
-    """dx = dy / 6 for |x| < 3, else 0; the bound includes the jump at ±3. Otherwise as
-    `hardswish`."""
+    Gradient: dx = dy / 6 for |x| < 3, else 0; the bound includes the jump at ±3. Otherwise as
+    `hardswish`.
+    """
 
 
 @_enclosure
 def elu() -> None:
     """y = x for x > 0, alpha (e^x - 1) else, with alpha taken exactly as binary64. The bound is
     proven for kernels that use expm1 (4 ulp). Source: Clevert et al. (2015), arXiv:1511.07289.
-    Otherwise as `hardswish`."""
+    Otherwise as `hardswish`.
 
-
-@_enclosure
-def elu_backward() -> None:
-    """dx = dy for x > 0, dy alpha e^x else; the bound covers dy (y + alpha) too, and includes
-    the jump at 0. Otherwise as `elu`."""
+    Gradient: dx = dy for x > 0, dy alpha e^x else; the bound covers dy (y + alpha) too, and
+    includes the jump at 0.
+    """
 
 
 @_enclosure
 def selu() -> None:
     """y = λ x for x > 0, λ α (e^x - 1) else, with the decimals of `formulas` for λ and α. Source:
-    Klambauer et al. (2017), arXiv:1706.02515. Otherwise as `elu`."""
+    Klambauer et al. (2017), arXiv:1706.02515. Otherwise as `elu`.
 
-
-@_enclosure
-def selu_backward() -> None:
-    """dx = λ dy for x > 0, λ α dy e^x else. Otherwise as `elu_backward`."""
+    Gradient: dx = λ dy for x > 0, λ α dy e^x else. Otherwise as `elu_backward`.
+    """
 
 
 @_enclosure
 def softsign() -> None:
     """y = x / (1 + |x|); ±1 at ±inf. The bound is about 2 u |y|. Source: Turian, Bergstra and
-    Bengio (2009). Otherwise as `hardswish`."""
+    Bengio (2009). Otherwise as `hardswish`.
 
-
-@_enclosure
-def softsign_backward() -> None:
-    """dx = dy / (1 + |x|)². The bound is proven for dy (1 / d)² and dy / d / d. Otherwise as
-    `softsign`."""
+    Gradient: dx = dy / (1 + |x|)². The bound is proven for dy (1 / d)² and dy / d / d.
+    """
 
 
 @_enclosure
@@ -187,23 +171,28 @@ def log_sigmoid() -> None:
     """y = -log(1 + e^-x). The bound is proven for min(x, 0) - log1p(e^-|x|) and -softplus(-x),
     each function within 4 ulp. Source: PyTorch documentation, `torch.nn.LogSigmoid`. Otherwise as
     `hardswish`.
+
+    Gradient: dx = dy / (1 + e^x). The bound also covers 1 - e / (1 + e) with a saved e, and 1 -
+    e^y: absolute where x is large.
     """
-
-
-@_enclosure
-def log_sigmoid_backward() -> None:
-    """dx = dy / (1 + e^x). The bound also covers 1 - e / (1 + e) with a saved e, and
-    1 - e^y: absolute where x is large. Otherwise as `log_sigmoid`."""
 
 
 @_enclosure
 def swiglu() -> None:
     """y = a σ(a) b, σ(a) = 1 / (1 + e^-a), a and b of one shape; a σ(a) is 0 at -inf. The
     bound also covers a silu kept in the arrays' format. Source: Shazeer (2020),
-    arXiv:2002.05202. Otherwise as `hardswish`."""
+    arXiv:2002.05202. Otherwise as `hardswish`.
+
+    Gradient: (da, db) = (dy b σ(a) (1 + a σ(-a)), dy a σ(a)); dy has the shape of y.
+    """
 
 
-@_enclosures
-def swiglu_backward() -> None:
-    """(da, db) = (dy b σ(a) (1 + a σ(-a)), dy a σ(a)); dy has the shape of y. Otherwise as
-    `swiglu`."""
+_gradient = gradient_of(OPS)
+hardswish_backward = _gradient(hardswish)
+mish_backward = _gradient(mish)
+hardsigmoid_backward = _gradient(hardsigmoid)
+elu_backward = _gradient(elu)
+selu_backward = _gradient(selu)
+softsign_backward = _gradient(softsign)
+log_sigmoid_backward = _gradient(log_sigmoid)
+swiglu_backward = _gradient(swiglu)

@@ -23,7 +23,7 @@ from refkernels.attention_ref.cases import attention_cases, rotary_cases
 from refkernels.attention_ref.faults import CONVENTIONS, FAULTS
 from refkernels.ops import Sliced, formula_op
 from refkernels.ops.domains import POSITIVE
-from refkernels.ops.public import enclosure_of, enclosures_of
+from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
 
 __all__ = [
     "OPS", "Attention", "attention", "attention_backward", "rotary",
@@ -188,12 +188,11 @@ def rotary() -> None:
 
     Raises TypeError for other dtypes, ValueError for shapes and params that do not fit.
     Source: Su et al. (2021), arXiv:2104.09864.
+
+    Gradient: (dx_a, dx_b) = (dy_a cos t + dy_b sin t, dy_b cos t - dy_a sin t): dy rotated by
+    -t. dy has x's shape.
     """
 
 
-@_enclosure
-def rotary_backward() -> None:
-    """(dx_a, dx_b) = (dy_a cos t + dy_b sin t, dy_b cos t - dy_a sin t): dy rotated by -t.
-
-    dy has x's shape; otherwise as `rotary`.
-    """
+_gradient = gradient_of(OPS)
+rotary_backward = _gradient(rotary)

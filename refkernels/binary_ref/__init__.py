@@ -13,7 +13,7 @@ from functools import partial
 from refkernels.binary_ref import formulas
 from refkernels.binary_ref.cases import cases_of_plane, cases_of_pow
 from refkernels.ops import formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of
+from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
 
 __all__ = ["OPS", "atan2", "atan2_backward", "hypot", "hypot_backward", "pow", "pow_backward"]
 
@@ -68,14 +68,11 @@ def pow() -> None:
     Rational powers are recognised and exact, so that ties are ties. The bound is a
     library limit, 16 ulp (OpenCL's full profile). Raises TypeError for other dtypes, ValueError for
     shapes that differ. Source: ISO/IEC 9899:2018 (C17), F.10.4.4; IEEE 754-2019, section 9.2.1.
+
+    Gradient: (dx, dexponent) = (dy e x^(e - 1), dy x^e log x). dx is 0 for e = 0 everywhere,
+    dexponent 0 for x = 0 and e > 0, NaN for x < 0. The bound allows 16 ulp for powers, 4 for
+    the logarithm, and an e - 1 that is rounded.
     """
-
-
-@_enclosures
-def pow_backward() -> None:
-    """(dx, dexponent) = (dy e x^(e - 1), dy x^e log x). dx is 0 for e = 0 everywhere, dexponent 0
-    for x = 0 and e > 0, NaN for x < 0. The bound allows 16 ulp for powers, 4 for the logarithm, and
-    an e - 1 that is rounded. Otherwise as `pow`."""
 
 
 @_enclosure
@@ -84,23 +81,22 @@ def atan2() -> None:
     values as those of C's atan2(a, b). The bound is a library limit, 6 ulp (OpenCL's full profile),
     and that of the arctangent of a rounded quotient, moved to its quadrant. Source: ISO/IEC
     9899:2018 (C17), F.10.1.4. Otherwise as `pow`.
+
+    Gradient: (da, db) = (dy b, -dy a) / (a² + b²), NaN at the origin. The bound is proven for
+    kernels that do not scale: it is infinite where the squares may leave the format's range.
     """
-
-
-@_enclosures
-def atan2_backward() -> None:
-    """(da, db) = (dy b, -dy a) / (a² + b²), NaN at the origin. The bound is proven for kernels that
-    do not scale: it is infinite where the squares may leave the format's range. Otherwise as
-    `atan2`."""
 
 
 @_enclosure
 def hypot() -> None:
     """y = √(a² + b²); infinite where a or b is, as C's hypot. The bound is a library limit, 4 ulp
     (OpenCL's full profile). Source: ISO/IEC 9899:2018 (C17), F.10.4.3. Otherwise as `pow`.
+
+    Gradient: (da, db) = dy (a, b) / hypot(a, b), NaN at the origin.
     """
 
 
-@_enclosures
-def hypot_backward() -> None:
-    """(da, db) = dy (a, b) / hypot(a, b), NaN at the origin. Otherwise as `hypot`."""
+_gradient = gradient_of(OPS)
+pow_backward = _gradient(pow)
+atan2_backward = _gradient(atan2)
+hypot_backward = _gradient(hypot)

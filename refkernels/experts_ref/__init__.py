@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from refkernels.experts_ref import cases, formulas
 from refkernels.ops import formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of
+from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
 
 __all__ = [
     "OPS", "combine_experts", "combine_experts_backward", "grouped_matmul",
@@ -69,13 +69,10 @@ def router() -> None:
     Raises TypeError for other dtypes, ValueError for counts that do not fit n. With NaN or +inf
     among a token's logits, which have no order, the first k experts are chosen.
     Sources: Jiang et al. (2024), arXiv:2401.04088; DeepSeek-AI (2024), arXiv:2412.19437.
+
+    Gradient: dlogits = the sum of dweights_i dweights_i / dlogits over the chosen experts:
+    which they are has no derivative.
     """
-
-
-@_enclosure
-def router_backward() -> None:
-    """dlogits = the sum of dweights_i dweights_i / dlogits over the chosen experts: which they are
-    has no derivative. Otherwise as `router`."""
 
 
 @_enclosure
@@ -89,13 +86,9 @@ def grouped_matmul() -> None:
     The bound is that of `matmul_ref.matmul`, row by row, sums in any order. Raises ValueError for
     shapes that do not fit, and for an expert that is not there. Otherwise as `router`.
     Source: Gale et al. (2022), arXiv:2211.15841.
+
+    Gradient: (da, db): da_m = dc_m b[experts_m]T, db_e the sum of a_mT dc_m over its rows.
     """
-
-
-@_enclosures
-def grouped_matmul_backward() -> None:
-    """(da, db): da_m = dc_m b[experts_m]T, db_e the sum of a_mT dc_m over its rows. Otherwise as
-    `grouped_matmul`."""
 
 
 @_enclosure
@@ -109,10 +102,13 @@ def combine_experts() -> None:
     The bound is proven for the products kept in the arrays' format or not, sums in any order; not
     for partial sums that are kept in 16 bits. Raises ValueError for a row that is not there.
     Otherwise as `router`. Source: Shazeer et al. (2017), arXiv:1701.06538.
+
+    Gradient: (dx, dweights): dx_r the sum of weights_tj dy_t over its tokens, dweights_tj =
+    dy_t . x[rows_tj].
     """
 
 
-@_enclosures
-def combine_experts_backward() -> None:
-    """(dx, dweights): dx_r the sum of weights_tj dy_t over its tokens, dweights_tj = dy_t .
-    x[rows_tj]. Otherwise as `combine_experts`."""
+_gradient = gradient_of(OPS)
+router_backward = _gradient(router)
+grouped_matmul_backward = _gradient(grouped_matmul)
+combine_experts_backward = _gradient(combine_experts)

@@ -22,7 +22,7 @@ from refkernels.loss_ref.cross_entropy import DOMAINS, OPTIONS, fused, mixture, 
 from refkernels.loss_ref.reduction import OTHER_TOTALS
 from refkernels.norm_ref import rms_formulas
 from refkernels.ops import Fault, formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of
+from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
 from refkernels.softmax_ref import formulas as softmax_formulas
 from refkernels.softmax_ref import mixtures
 
@@ -150,12 +150,9 @@ def glu() -> None:
     or not; gelu by erfc or 1 + erf, its approximation by a sigmoid or tanh, each function within
     4 ulp. Raises TypeError for other dtypes, ValueError for shapes that differ and for another
     activation. Source: Shazeer (2020), arXiv:2002.05202.
+
+    Gradient: (da, db) = (dy b act'(a), dy act(a)); dy has y's shape.
     """
-
-
-@_enclosures
-def glu_backward() -> None:
-    """(da, db) = (dy b act'(a), dy act(a)); dy has y's shape. Otherwise as `glu`."""
 
 
 @_enclosure
@@ -167,13 +164,9 @@ def bias_gelu() -> None:
 
     The bound is proven for x + bias kept in the arrays' format or not. Raises ValueError for shapes
     that do not fit. Otherwise as `glu`. Source: Hendrycks and Gimpel (2016), arXiv:1606.08415.
+
+    Gradient: (dx, dbias): dx = dy gelu'(x + bias), dbias its sum over the rows.
     """
-
-
-@_enclosures
-def bias_gelu_backward() -> None:
-    """(dx, dbias): dx = dy gelu'(x + bias), dbias its sum over the rows. Otherwise as
-    `bias_gelu`."""
 
 
 _normalised = enclosures_of(OPS, Normalised)
@@ -188,13 +181,10 @@ def add_rms_norm() -> None:
     The bound is that of `norm_ref.rms_norm` for a sum that is kept in the arrays' format before it
     is normalised, or not. Raises ValueError for shapes that do not fit. Otherwise as `glu`.
     Source: Zhang and Sennrich (2019), arXiv:1910.07467.
+
+    Gradient: (dx, dresidual, dweight) of y alone: dx = dresidual is rms_norm's, of sum; a
+    gradient of sum is added to both.
     """
-
-
-@_enclosures
-def add_rms_norm_backward() -> None:
-    """(dx, dresidual, dweight) of y alone: dx = dresidual is rms_norm's, of sum; a gradient of sum
-    is added to both. Otherwise as `add_rms_norm`."""
 
 
 @_enclosure
@@ -208,14 +198,11 @@ def lora_linear() -> None:
     format or not, sums in any order; not for weights into which the update was merged. Raises
     ValueError for shapes that do not fit. Otherwise as `glu`. Source: Hu et al. (2021),
     arXiv:2106.09685.
+
+    Gradient: (dx, dweight, dlora_a, dlora_b, dbias): dx = dy weight + scale (dy lora_b) lora_a,
+    dweight = dyᵀ x, dlora_a = scale (dy lora_b)ᵀ x, dlora_b = scale dyᵀ (x lora_aᵀ), and dbias
+    the sum of dy over the rows.
     """
-
-
-@_enclosures
-def lora_linear_backward() -> None:
-    """(dx, dweight, dlora_a, dlora_b, dbias): dx = dy weight + scale (dy lora_b) lora_a,
-    dweight = dyᵀ x, dlora_a = scale (dy lora_b)ᵀ x, dlora_b = scale dyᵀ (x lora_aᵀ), and dbias the
-    sum of dy over the rows. Otherwise as `lora_linear`."""
 
 
 @_enclosure
@@ -228,10 +215,15 @@ def linear_cross_entropy() -> None:
     its losses for logits kept in the arrays' format or not, with sums in any order. Raises
     ValueError for shapes that do not fit and for an unknown reduction. Otherwise as `glu`. Source:
     Hsu et al. (2024), arXiv:2410.10989.
+
+    Gradient: (dx, dweight) = (dlogits weight, dlogitsᵀ x), dlogits that of the logits' loss,
+    kept in the arrays' format or not.
     """
 
 
-@_enclosures
-def linear_cross_entropy_backward() -> None:
-    """(dx, dweight) = (dlogits weight, dlogitsᵀ x), dlogits that of the logits' loss, kept in
-    the arrays' format or not. Otherwise as `linear_cross_entropy`."""
+_gradient = gradient_of(OPS)
+glu_backward = _gradient(glu)
+bias_gelu_backward = _gradient(bias_gelu)
+add_rms_norm_backward = _gradient(add_rms_norm)
+lora_linear_backward = _gradient(lora_linear)
+linear_cross_entropy_backward = _gradient(linear_cross_entropy)

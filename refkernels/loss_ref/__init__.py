@@ -17,7 +17,7 @@ shapes that do not fit and for an unknown reduction.
 from __future__ import annotations
 
 from refkernels.loss_ref.table import OPS
-from refkernels.ops.public import enclosure_of
+from refkernels.ops.public import enclosure_of, gradient_of
 
 __all__ = [
     "OPS", "bce_with_logits", "bce_with_logits_backward", "cross_entropy", "cross_entropy_backward",
@@ -51,14 +51,9 @@ def cross_entropy() -> None:
     Chowdhery et al. (2022), arXiv:2204.02311, section 5 (z-loss); Gemma Team (2024),
     arXiv:2408.00118 (softcap); Blanchard, Higham and Higham (2021),
     doi:10.1093/imanum/draa038 (the bound).
-    """
 
-
-@_enclosure
-def cross_entropy_backward() -> None:
-    """dx_ij = g_i (softmax(c)_ij (Σ_k q_ik + 2 z L_i) - q_ij) c'(x_ij).
-
-    g = dloss, for a mean divided by its denominator. Otherwise as `cross_entropy`.
+    Gradient: dx_ij = g_i (softmax(c)_ij (Σ_k q_ik + 2 z L_i) - q_ij) c'(x_ij). g = dloss, for a
+    mean divided by its denominator.
     """
 
 
@@ -68,14 +63,8 @@ def nll() -> None:
 
     The bound of l_i is about u |l_i|, 0 without weights. Otherwise as `cross_entropy`, without the
     softmax and without smoothing. Source: PyTorch documentation, `torch.nn.NLLLoss`.
-    """
 
-
-@_enclosure
-def nll_backward() -> None:
-    """dx_ij = -g_i w_t [j = t].
-
-    g = dloss, for a mean divided by its denominator. Otherwise as `nll`.
+    Gradient: dx_ij = -g_i w_t [j = t]. g = dloss, for a mean divided by its denominator.
     """
 
 
@@ -86,14 +75,9 @@ def soft_cross_entropy() -> None:
     x and target (..., n): logits, and the labels as probabilities; weight (n,) the classes' w.
     "mean" divides by the number of rows. Otherwise as `cross_entropy`. Source: PyTorch
     documentation, `torch.nn.CrossEntropyLoss`, for targets that are probabilities.
-    """
 
-
-@_enclosure
-def soft_cross_entropy_backward() -> None:
-    """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), q the labels, smoothed and weighted.
-
-    g = dloss, for a mean divided by the number of rows. Otherwise as `soft_cross_entropy`.
+    Gradient: dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), q the labels, smoothed and weighted.
+    g = dloss, for a mean divided by the number of rows.
     """
 
 
@@ -108,15 +92,10 @@ def mse() -> None:
     The bound of a loss is about 3 u l; a sum of n losses adds (n - 1) u Σ l, in any order, and a
     mean two roundings more. Raises TypeError for other dtypes, ValueError for shapes that do not
     fit and for an unknown reduction. Source: PyTorch documentation, `torch.nn.MSELoss`.
-    """
 
-
-@_enclosure
-def mse_backward() -> None:
-    """dx = 2 (x - target) g.
-
-    g = dloss, for a mean divided by the number of elements; dloss is a number, or of x's shape
-    where there is no reduction. The bound is about 2 u |dx|, for a mean 3. Otherwise as `mse`.
+    Gradient: dx = 2 (x - target) g. g = dloss, for a mean divided by the number of elements;
+    dloss is a number, or of x's shape where there is no reduction. The bound is about 2 u |dx|,
+    for a mean 3.
     """
 
 
@@ -126,15 +105,9 @@ def l1() -> None:
 
     The bound of a loss is about u l. Otherwise as `mse`. Source: PyTorch documentation,
     `torch.nn.L1Loss`.
-    """
 
-
-@_enclosure
-def l1_backward() -> None:
-    """dx = g sign(x - target), 0 where they are equal.
-
-    g = dloss, for a mean divided by the number of elements. The bound is about u |dx| for a mean,
-    else 0. Otherwise as `l1`.
+    Gradient: dx = g sign(x - target), 0 where they are equal. g = dloss, for a mean divided by
+    the number of elements. The bound is about u |dx| for a mean, else 0.
     """
 
 
@@ -144,14 +117,9 @@ def huber() -> None:
 
     The bound of a loss is about 3 u l. Otherwise as `mse`. Source: Huber (1964),
     doi:10.1214/aoms/1177703732.
-    """
 
-
-@_enclosure
-def huber_backward() -> None:
-    """dx = g d for |d| < delta, g delta sign(d) beyond.
-
-    g = dloss, for a mean divided by the number of elements. Otherwise as `huber`.
+    Gradient: dx = g d for |d| < delta, g delta sign(d) beyond. g = dloss, for a mean divided by
+    the number of elements.
     """
 
 
@@ -161,14 +129,9 @@ def smooth_l1() -> None:
 
     The bound of a loss is about 4 u l. Otherwise as `mse`. Source: Girshick (2015),
     arXiv:1504.08083, equation 3.
-    """
 
-
-@_enclosure
-def smooth_l1_backward() -> None:
-    """dx = g d / beta for |d| < beta, g sign(d) beyond.
-
-    g = dloss, for a mean divided by the number of elements. Otherwise as `smooth_l1`.
+    Gradient: dx = g d / beta for |d| < beta, g sign(d) beyond. g = dloss, for a mean divided by
+    the number of elements.
     """
 
 
@@ -179,14 +142,9 @@ def bce_with_logits() -> None:
     x and target t have one shape; weight w and pos_weight p broadcast to it, ones by default. The
     bound holds for s with log or log1p: near 0 it is absolute, a few u, as kernels' errors are.
     Source: PyTorch documentation, `torch.nn.BCEWithLogitsLoss`. Otherwise as `mse`.
-    """
 
-
-@_enclosure
-def bce_with_logits_backward() -> None:
-    """dx = g w ((1 - t) σ(x) - p t σ(-x)),  σ(x) = 1 / (1 + e^-x).
-
-    g = dloss, for a mean divided by the number of elements. Otherwise as `bce_with_logits`.
+    Gradient: dx = g w ((1 - t) σ(x) - p t σ(-x)), σ(x) = 1 / (1 + e^-x). g = dloss, for a mean
+    divided by the number of elements.
     """
 
 
@@ -198,14 +156,9 @@ def kl_div() -> None:
     axis, "mean" by the number of elements. The bound of a loss is at most about
     10 u (|target log target| + |target x|). Otherwise as `mse`. Sources: Kullback and Leibler
     (1951), doi:10.1214/aoms/1177729694; PyTorch documentation, `torch.nn.KLDivLoss`.
-    """
 
-
-@_enclosure
-def kl_div_backward() -> None:
-    """dx = -g target, or -g e^target with log_target.
-
-    g = dloss, divided as the loss is by `reduction`. Otherwise as `kl_div`.
+    Gradient: dx = -g target, or -g e^target with log_target. g = dloss, divided as the loss is
+    by `reduction`.
     """
 
 
@@ -216,13 +169,20 @@ def masked_lm_loss() -> None:
     It depends on the sum of the batch's weights, so the mean of the losses of a batch's parts is
     another number. Otherwise as `cross_entropy`. Source: Devlin et al. (2018), arXiv:1810.04805,
     run_pretraining.py.
+
+    Gradient: dx_ij = dloss w_i / (Σ w + eps) (softmax(x)_ij - [j = t]). That is the gradient of
+    the "mean"; other reductions do not divide.
     """
 
 
-@_enclosure
-def masked_lm_loss_backward() -> None:
-    """dx_ij = dloss w_i / (Σ w + eps) (softmax(x)_ij - [j = t]).
-
-    That is the gradient of the "mean"; other reductions do not divide. Otherwise as
-    `masked_lm_loss`.
-    """
+_gradient = gradient_of(OPS)
+cross_entropy_backward = _gradient(cross_entropy)
+nll_backward = _gradient(nll)
+soft_cross_entropy_backward = _gradient(soft_cross_entropy)
+mse_backward = _gradient(mse)
+l1_backward = _gradient(l1)
+huber_backward = _gradient(huber)
+smooth_l1_backward = _gradient(smooth_l1)
+bce_with_logits_backward = _gradient(bce_with_logits)
+kl_div_backward = _gradient(kl_div)
+masked_lm_loss_backward = _gradient(masked_lm_loss)

@@ -20,7 +20,7 @@ from refkernels.norm_ref.rms_cases import cases
 from refkernels.norm_ref.rms_formulas import BACKWARD, FORMS
 from refkernels.ops import formula_op
 from refkernels.ops.domains import PROBABILITY
-from refkernels.ops.public import enclosure_of, enclosures_of
+from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
 
 __all__ = [
     "OPS", "batch_norm", "batch_norm_backward",
@@ -98,16 +98,10 @@ def rms_norm() -> None:
 
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Zhang and Sennrich (2019), arXiv:1910.07467.
-    """
 
-
-@_enclosures
-def rms_norm_backward() -> None:
-    """dx_i = r (g_i - xhat_i mean(g xhat)), dweight_i = sum over rows of dy_i xhat_i, with
-    r = 1 / sqrt(mean(x²) + eps), g = dy weight and xhat = x r.
-
-    dy has x's shape; otherwise as `rms_norm`. The bound allows r, g and xhat kept in x's
-    format, and the gradient by the chain rule.
+    Gradient: dx_i = r (g_i - xhat_i mean(g xhat)), dweight_i = sum over rows of dy_i xhat_i,
+    with r = 1 / sqrt(mean(x²) + eps), g = dy weight and xhat = x r. dy has x's shape. The bound
+    allows r, g and xhat kept in x's format, and the gradient by the chain rule.
     """
 
 
@@ -126,16 +120,11 @@ def batch_norm() -> None:
     (b - m r w), with m and v by two passes or in one (Welford, Chan), sums in any order. Raises
     TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Ioffe and Szegedy (2015), arXiv:1502.03167.
-    """
 
-
-@_enclosures
-def batch_norm_backward() -> None:
-    """dx = r (g - mean g - xhat mean(g xhat)), g = dy weight, xhat = (x - m) r; dweight and dbias
-    are the sums of dy xhat and of dy. In inference dx = r g.
-
-    dy has x's shape; otherwise as `batch_norm`. The bound allows m and r kept in x's format,
-    PyTorch's (g - mean g - (x - m) k) r, and a g + b x + c.
+    Gradient: dx = r (g - mean g - xhat mean(g xhat)), g = dy weight, xhat = (x - m) r; dweight
+    and dbias are the sums of dy xhat and of dy. In inference dx = r g. dy has x's shape. The
+    bound allows m and r kept in x's format, PyTorch's (g - mean g - (x - m) k) r, and a g + b x
+    + c.
     """
 
 
@@ -144,14 +133,10 @@ def group_norm() -> None:
     """y = (x - m) / sqrt(v + eps) weight + bias, m and v of each image's groups of C / num_groups
     channels in a row. Otherwise as `batch_norm`; ValueError for num_groups that does not
     divide C. Source: Wu and He (2018), arXiv:1803.08494.
-    """
 
-
-@_enclosures
-def group_norm_backward() -> None:
-    """dx = r (g - mean g - xhat mean(g xhat)), the means over each image's groups; dweight and
-    dbias are the sums of dy xhat and of dy over images and positions. The bound is that of
-    `batch_norm_backward`. Otherwise as `group_norm`.
+    Gradient: dx = r (g - mean g - xhat mean(g xhat)), the means over each image's groups;
+    dweight and dbias are the sums of dy xhat and of dy over images and positions. The bound is
+    that of `batch_norm_backward`.
     """
 
 
@@ -160,11 +145,14 @@ def instance_norm() -> None:
     """y = (x - m) / sqrt(v + eps) weight + bias, m and v of each image's channels: `group_norm`
     with a group for each channel. Otherwise as `group_norm`. Source: Ulyanov, Vedaldi and
     Lempitsky (2016), arXiv:1607.08022.
+
+    Gradient: dx = r (g - mean g - xhat mean(g xhat)), the means over each image's channels.
+    Otherwise as `group_norm_backward`.
     """
 
 
-@_enclosures
-def instance_norm_backward() -> None:
-    """dx = r (g - mean g - xhat mean(g xhat)), the means over each image's channels. Otherwise as
-    `group_norm_backward`.
-    """
+_gradient = gradient_of(OPS)
+rms_norm_backward = _gradient(rms_norm)
+batch_norm_backward = _gradient(batch_norm)
+group_norm_backward = _gradient(group_norm)
+instance_norm_backward = _gradient(instance_norm)

@@ -15,9 +15,15 @@ from refkernels.ops.tree import tree
 Stub = Callable[[], None]
 
 
+_GRADIENT = (
+    "Gradient: "  # begins the end of a stub's documentation, which is that of the backward pass
+)
+
+
 def enclosure_of(ops: Iterable[Op]) -> Callable[[Stub], Callable[..., Enclosure]]:
     """A decorator: a stub named after one of the ops, or NAME_backward, becomes that pass. It takes
-    the op's arrays, its params by name, and `certify`, the question."""
+    the op's arrays, its params by name, and `certify`, the question. What its documentation says of
+    its gradient is that of the backward pass (`gradient_of`)."""
     return functools.partial(_function, {op.name: op for op in ops}, Enclosure)
 
 
@@ -26,9 +32,26 @@ def enclosures_of(ops: Iterable[Op], kind: Any = Any) -> Callable[[Stub], Callab
     return functools.partial(_function, {op.name: op for op in ops}, kind)
 
 
+def gradient_of(ops: Iterable[Op]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A function from an op's public function to that of its backward pass."""
+    by_name = {op.name: op for op in ops}
+
+    def backward(forward: Callable[..., Any]) -> Callable[..., Any]:
+        def stub() -> None: ...
+
+        functools.update_wrapper(stub, forward, ("__module__",), ())
+        stub.__name__ = stub.__qualname__ = f"{forward.__name__}_backward"
+        stub.__doc__ = f"{vars(forward)['gradient']}\n\nOtherwise as `{forward.__name__}`."
+        several = len(by_name[forward.__name__].gradients) > 1
+        return _function(by_name, Any if several else Enclosure, stub)
+
+    return backward
+
+
 def _function(ops: dict[str, Op], kind: Any, stub: Stub) -> Callable[..., Any]:
     name = stub.__name__.removesuffix("_backward")
     op, title = ops[name], name.title().replace("_", "")
+    said, _, gradient = inspect.cleandoc(stub.__doc__ or "").partition(_GRADIENT)
     signature = _signature(op, stub.__name__ != name, kind)
 
     @functools.wraps(stub)
@@ -44,7 +67,8 @@ def _function(ops: dict[str, Op], kind: Any, stub: Stub) -> Callable[..., Any]:
         return tree(title, answer) if kind is Any else kind(**answer)
 
     del function.__wrapped__
-    vars(function)["__signature__"] = signature
+    function.__doc__ = said.rstrip()
+    vars(function).update(__signature__=signature, gradient=gradient)
     return function
 
 

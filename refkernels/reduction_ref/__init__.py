@@ -19,7 +19,7 @@ from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
-from refkernels.ops.public import enclosure_of
+from refkernels.ops.public import enclosure_of, gradient_of
 from refkernels.reduction_ref import faults, formulas
 from refkernels.reduction_ref.cases import cases_of
 
@@ -117,12 +117,9 @@ def sum() -> None:
 
     Raises TypeError for other dtypes and axes, ValueError for axes that x lacks.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
+
+    Gradient: dx_i = dy, exactly. dy has y's shape.
     """
-
-
-@_enclosure
-def sum_backward() -> None:
-    """dx_i = dy, exactly. dy has y's shape; otherwise as `sum`."""
 
 
 @_enclosure
@@ -132,12 +129,9 @@ def mean() -> None:
     The bound is the sum's over n, and a rounding or two: divided by n, or times 1 / n. Raises
     ValueError for the mean (var, std, max) of no elements too.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
+
+    Gradient: dx_i = dy / n. dy has y's shape.
     """
-
-
-@_enclosure
-def mean_backward() -> None:
-    """dx_i = dy / n. dy has y's shape; otherwise as `mean`."""
 
 
 @_enclosure
@@ -151,26 +145,18 @@ def var() -> None:
 
     Raises ValueError for another ddof. Source: Chan, Golub and LeVeque (1983),
     doi:10.1080/00031305.1983.10483115.
+
+    Gradient: dx_i = 2 dy (x_i - mean x) / (n - ddof). dy has y's shape.
     """
-
-
-@_enclosure
-def var_backward() -> None:
-    """dx_i = 2 dy (x_i - mean x) / (n - ddof). dy has y's shape; otherwise as `var`."""
 
 
 @_enclosure
 def std() -> None:
     """y = sqrt(var(x, ddof)). Otherwise as `var`. Source: Chan, Golub and LeVeque (1983),
     doi:10.1080/00031305.1983.10483115.
-    """
 
-
-@_enclosure
-def std_backward() -> None:
-    """dx_i = dy (x_i - mean x) / ((n - ddof) y); 0 / 0, NaN, where y is 0.
-
-    dy has y's shape; otherwise as `std`. The bound allows a y kept in x's format.
+    Gradient: dx_i = dy (x_i - mean x) / ((n - ddof) y); 0 / 0, NaN, where y is 0. dy has y's
+    shape. The bound allows a y kept in x's format.
     """
 
 
@@ -181,12 +167,9 @@ def norm() -> None:
     The bound is about (n / 2 + 2) 2^-24 y in float32, and infinite where the squares overflow.
     Source: Jeannerod and Rump (2018), "On relative errors of floating-point operations", Math.
     Comp. 87(310).
+
+    Gradient: dx_i = dy x_i / y; 0 / 0, NaN, where y is 0. dy has y's shape.
     """
-
-
-@_enclosure
-def norm_backward() -> None:
-    """dx_i = dy x_i / y; 0 / 0, NaN, where y is 0. dy has y's shape; otherwise as `norm`."""
 
 
 @_enclosure
@@ -196,15 +179,9 @@ def prod() -> None:
     The bound is about n 2^-24 |y| in float32; infinite where the product of the factors beyond 1
     overflows, because a kernel may meet these factors first.
     Source: Rump, Bünger and Jeannerod (2016), doi:10.1007/s10543-015-0555-z.
-    """
 
-
-@_enclosure
-def prod_backward() -> None:
-    """dx_i = dy times the product of the other x, also where x_i is 0.
-
-    dy has y's shape; otherwise as `prod`. The bound allows dy y / x_i where x_i is not 0,
-    with y kept in x's format.
+    Gradient: dx_i = dy times the product of the other x, also where x_i is 0. dy has y's shape.
+    The bound allows dy y / x_i where x_i is not 0, with y kept in x's format.
     """
 
 
@@ -212,14 +189,9 @@ def prod_backward() -> None:
 def max() -> None:
     """y = the largest x along the axes, exactly; NaN where one x is NaN. Otherwise as `sum`.
     Source: IEEE 754-2019, section 9.6 (maximum).
-    """
 
-
-@_enclosure
-def max_backward() -> None:
-    """dx_i = dy / k where x_i is one of the k largest, else 0.
-
-    dy has y's shape; otherwise as `max`. Source: PyTorch documentation, `torch.amax`.
+    Gradient: dx_i = dy / k where x_i is one of the k largest, else 0. dy has y's shape. Source:
+    PyTorch documentation, `torch.amax`.
     """
 
 
@@ -229,9 +201,17 @@ def cumsum() -> None:
 
     The bound of y_i is (i - 1) 2^-24 (|x_1| + ... + |x_i|) in float32, sums in any order.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
+
+    Gradient: dx_i = dy_i + ... + dy_n. dy has x's shape.
     """
 
 
-@_enclosure
-def cumsum_backward() -> None:
-    """dx_i = dy_i + ... + dy_n. dy has x's shape; otherwise as `cumsum`."""
+_gradient = gradient_of(OPS)
+sum_backward = _gradient(sum)
+mean_backward = _gradient(mean)
+var_backward = _gradient(var)
+std_backward = _gradient(std)
+norm_backward = _gradient(norm)
+prod_backward = _gradient(prod)
+max_backward = _gradient(max)
+cumsum_backward = _gradient(cumsum)

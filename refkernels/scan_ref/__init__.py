@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 
 from refkernels.ops import formula_op
-from refkernels.ops.public import enclosures_of
+from refkernels.ops.public import enclosures_of, gradient_of
 from refkernels.scan_ref import cases, formulas
 
 __all__ = [
@@ -64,14 +64,11 @@ def linear_attention() -> None:
     before steps do. Raises TypeError for other dtypes, ValueError for shapes that do
     not fit and for more than 1024 steps. Sources: Katharopoulos et al. (2020),
     arXiv:2006.16236; Yang et al. (2024), arXiv:2312.06635, GLA.
+
+    Gradient: (dq, dk, dv, dg, dgk, dinitial_state), the gradients of sum(dy y) by the inputs
+    that are given: dq_t = scale S_t dy_t, the others by dS_t = scale q_t dy_tT + a_(t+1)
+    dS_(t+1). The last state has no cotangent.
     """
-
-
-@_enclosures
-def linear_attention_backward() -> None:
-    """(dq, dk, dv, dg, dgk, dinitial_state), the gradients of sum(dy y) by the inputs that
-    are given: dq_t = scale S_t dy_t, the others by dS_t = scale q_t dy_tT + a_(t+1)
-    dS_(t+1). The last state has no cotangent. Otherwise as `linear_attention`."""
 
 
 @_enclosures
@@ -87,11 +84,13 @@ def selective_scan() -> None:
     `linear_attention`. Raises TypeError for other dtypes, ValueError for shapes that do not fit
     and for more than 1024 steps.
     Source: Dao and Gu (2024), arXiv:2405.21060.
+
+    Gradient: (dx, ddt, dA, dB, dC, dD, ddt_bias, dinitial_state), the gradients of sum(dy y) by
+    the inputs that are given: dC_t = S_tT dy_t, the others by dS_t = dy_t C_tT + e^(s_(t+1) A)
+    dS_(t+1).
     """
 
 
-@_enclosures
-def selective_scan_backward() -> None:
-    """(dx, ddt, dA, dB, dC, dD, ddt_bias, dinitial_state), the gradients of sum(dy y) by the inputs
-    that are given: dC_t = S_tT dy_t, the others by dS_t = dy_t C_tT + e^(s_(t+1) A) dS_(t+1).
-    Otherwise as `selective_scan`."""
+_gradient = gradient_of(OPS)
+linear_attention_backward = _gradient(linear_attention)
+selective_scan_backward = _gradient(selective_scan)

@@ -21,7 +21,7 @@ from refkernels.op import Arrays, Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
 from refkernels.ops.domains import POSITIVE
-from refkernels.ops.public import enclosure_of
+from refkernels.ops.public import enclosure_of, gradient_of
 from refkernels.softmax_ref import faults, formulas, mixtures, selective
 from refkernels.softmax_ref.cases import cases_of, selective_cases
 
@@ -145,14 +145,9 @@ def softmax() -> None:
 
     Raises TypeError for other dtypes, ValueError for an axis that x lacks.
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
-    """
 
-
-@_enclosure
-def softmax_backward() -> None:
-    """dx_i = y_i (dy_i - sum_j y_j dy_j), y = softmax(x): exactly 0 where dy is constant.
-
-    dy has x's shape; otherwise as `softmax`. The bound allows a y kept in x's format.
+    Gradient: dx_i = y_i (dy_i - sum_j y_j dy_j), y = softmax(x): exactly 0 where dy is
+    constant. dy has x's shape. The bound allows a y kept in x's format.
     """
 
 
@@ -164,15 +159,10 @@ def log_softmax() -> None:
     that of (x - m) - log S, of x - (m + log S), which loses what m + log S rounds off, and of
     log1p(S - 1) for log S.
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
-    """
 
-
-@_enclosure
-def log_softmax_backward() -> None:
-    """dx_i = dy_i - softmax(x)_i sum_j dy_j; exactly 0 for one class.
-
-    dy has x's shape; otherwise as `softmax`. The bound allows a y = log_softmax(x) kept in
-    x's format, from which e^y is taken.
+    Gradient: dx_i = dy_i - softmax(x)_i sum_j dy_j; exactly 0 for one class. dy has x's shape;
+    otherwise as `softmax`. The bound allows a y = log_softmax(x) kept in x's format, from which
+    e^y is taken.
     """
 
 
@@ -185,13 +175,10 @@ def logsumexp() -> None:
     Otherwise as `softmax`, but a row that is masked as a whole is -inf, and one with +inf
     is +inf. The bound is that of m + log S, S by any online pass, and of m + log1p(S - 1).
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
+
+    Gradient: dx_i = dy softmax(x)_i. dy has y's shape. The bound allows e^(x - y) with y kept
+    in x's format.
     """
-
-
-@_enclosure
-def logsumexp_backward() -> None:
-    """dx_i = dy softmax(x)_i. dy has y's shape; otherwise as `logsumexp`. The bound allows
-    e^(x - y) with y kept in x's format."""
 
 
 @_enclosure
@@ -204,12 +191,14 @@ def selective_log_softmax() -> None:
     The bound is that of `log_softmax` for x / temperature kept in x's format or not. Raises
     ValueError for a class that x lacks and for a temperature that is not above 0. Otherwise as
     `softmax`. Source: Schulman et al. (2017), arXiv:1707.06347, section 3.
+
+    Gradient: dx_j = dy ([j = target] - softmax(x / temperature)_j) / temperature. dy has y's
+    shape.
     """
 
 
-@_enclosure
-def selective_log_softmax_backward() -> None:
-    """dx_j = dy ([j = target] - softmax(x / temperature)_j) / temperature.
-
-    dy has y's shape; otherwise as `selective_log_softmax`.
-    """
+_gradient = gradient_of(OPS)
+softmax_backward = _gradient(softmax)
+log_softmax_backward = _gradient(log_softmax)
+logsumexp_backward = _gradient(logsumexp)
+selective_log_softmax_backward = _gradient(selective_log_softmax)
