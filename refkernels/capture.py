@@ -493,11 +493,6 @@ class _Torch(_Framework):
         version = [int(part) for part in self.api.__version__.split(".")[:2]]
         self.traces = version >= [2, 3]
 
-    def is_plain(self, tensor):
-        """Whether a tensor is its own memory and nothing else."""
-        plain = type(tensor) in (self.api.Tensor, self.api.nn.Parameter)
-        return plain and tensor.layout == self.api.strided
-
     def shared(self, model):
         return any(map(self.is_global, model.parameters()))
 
@@ -1042,12 +1037,12 @@ def _module_names(model):
 _OPEN_TRACES = []  # of this process: modes end in the order in which they began, so it has one
 
 
-def _tracing(torch, capture):
-    """A dispatch mode that records the ATen calls of a step, each with its constants and the
-    numbers of its tensors. A number stands for a place in memory: a storage, an offset, a shape.
+def tracer(torch):
+    """The class of dispatch modes that record ATen calls, each with its constants and the numbers
+    of its tensors. A number stands for a place in memory: a storage, an offset, a shape.
 
-    What no call made is a leaf, whose values are kept; so are random results. Everything else
-    follows from running the calls again. The norms of results show whether it does.
+    What no call made is a leaf, whose value is kept; so are random results. Everything else follows
+    from running the calls again. The norms of results show whether it does.
     """
     from torch.multiprocessing.reductions import StorageWeakRef
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -1056,59 +1051,54 @@ def _tracing(torch, capture):
     named = (torch.dtype, torch.device, torch.layout, torch.memory_format)
     own = (os.path.dirname(os.path.abspath(torch.__file__)) + os.sep, os.path.abspath(__file__))
 
+    def plain(tensor):
+        """Whether a tensor is its own memory and nothing else."""
+        return type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout == torch.strided
+
     class Trace(TorchDispatchMode):
-        def __init__(self):
+        """`keep(key, tensor)` keeps a value; `leaves`: (key, tensor) of those kept elsewhere."""
+
+        def __init__(self, keep, model=None, leaves=()):
             super().__init__()
-            self.calls, self.leaves, self.unseen, self.outputs = [], {}, set(), []
-            self._memory, self._count, self._stack, self._places = {}, 0, [], {}
-            self._names, self._open, self._drawn = _module_names(capture._model), True, {}
-            self._within = 0
-            for word, tensors in (
-                ("parameters", capture._parameters),
-                ("buffers", capture._buffers),
-            ):
-                for name, tensor in tensors.items():
-                    key = "%s/%s/before" % (word, name)
-                    if capture._framework.is_plain(tensor) and self._known(tensor) is None:
-                        self.leaves[self._add(tensor)] = key
+            self.calls, self.leaves, self.drawn, self.unseen = [], {}, {}, set()
+            self.places, self.last, self._keep = {}, None, keep
+            self._memory, self._count, self._stack, self._hooks = {}, 0, [], []
+            self._names = {} if model is None else _module_names(model)
+            for key, tensor in leaves:
+                if plain(tensor) and self._known(tensor) is None:
+                    self.leaves[self._add(tensor)] = key
+
+        def __enter__(self):
             register = torch.nn.modules.module
             self._hooks = [
                 register.register_module_forward_pre_hook(self._enter_module),
                 register.register_module_forward_hook(self._leave_module, always_call=True),
             ]
-            _OPEN_TRACES.append(self)
-            self.__enter__()
+            return super().__enter__()
 
-        def close(self, gradients):
-            """End the recording; `gradients`: those that the update receives, by parameter."""
-            if not self._open:
-                return
-            self._open = False
-            _OPEN_TRACES.remove(self)
+        def __exit__(self, *reason):
             for hook in self._hooks:
                 hook.remove()
-            self.__exit__(None, None, None)
-            self.gradients = {name: self.number(value) for name, value in gradients.items()}
+            return super().__exit__(*reason)
 
         def _enter_module(self, module, inputs):
-            self._within += module is capture._model
+            if not self._stack and id(module) not in self._names:
+                self._names = {**_module_names(module), **self._names}
             self._stack.append(self._names.get(id(module), type(module).__name__))
 
         def _leave_module(self, module, inputs, result):
             if self._stack:
                 self._stack.pop()
-            if module is capture._model:
-                self._within -= 1
-                tensors = [leaf for _, leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
-                self.outputs += [self.number(leaf) for leaf in tensors if leaf.is_floating_point()]
+            if not self._stack:
+                self.last = result
 
         def _place(self):
             frame = sys._getframe(2)
             while frame is not None and frame.f_code.co_filename.startswith(own):
                 frame = frame.f_back
             line = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-            place = (self._stack[-1] if self._stack else "", os.path.basename(line[0]), line[1])
-            return self._places.setdefault(place, len(self._places))
+            place = (self._stack[-1] if self._stack else "", *line)
+            return self.places.setdefault(place, len(self.places))
 
         def _spans(self, tensor):
             storage = tensor.untyped_storage()
@@ -1131,7 +1121,7 @@ def _tracing(torch, capture):
         def number(self, tensor):
             """The tensor's number. One of unknown memory is a leaf; one that sees known memory
             otherwise is made by a call of its own."""
-            if not capture._framework.is_plain(tensor):
+            if not plain(tensor):
                 self.unseen.add(type(tensor).__name__)
                 return None
             spans, key = self._spans(tensor)
@@ -1145,7 +1135,7 @@ def _tracing(torch, capture):
                 self.calls.append(view)
                 return number
             self.leaves[number] = "trace/%d" % number
-            capture._put(self.leaves[number], tensor)
+            self._keep(self.leaves[number], tensor)
             return number
 
         def _given(self, value):
@@ -1171,7 +1161,7 @@ def _tracing(torch, capture):
                 return function(*args, **kwargs)
             strange = [kind.__name__ for kind in types
                        if kind not in (torch.Tensor, torch.nn.Parameter)]  # fmt: skip
-            if strange or not self._open:
+            if strange:
                 self.unseen.update(strange)
                 return function(*args, **kwargs)
             given = self._given(args), self._given(kwargs)
@@ -1181,39 +1171,84 @@ def _tracing(torch, capture):
             moves = any(alias is not None and not alias.is_write for alias in aliases)
             random_ = torch.Tag.nondeterministic_seeded in function.tags
             for value in tree_flatten(result)[0]:
-                if not isinstance(value, torch.Tensor) or not capture._framework.is_plain(value):
+                if not isinstance(value, torch.Tensor) or not plain(value):
                     numbers.append(None)
                     norms.append(None)
                     continue
-                known = self._known(value)
+                known = None if random_ else self._known(value)
                 numbers.append(self._add(value) if known is None else known)
                 if random_:
-                    self._drawn[numbers[-1]] = "trace/%d" % numbers[-1]
-                    capture._put(self._drawn[numbers[-1]], value)
-                norms.append(None if moves else _norm(value))
-            outside = self._within > 0 and not capture._inside and not capture._traced
-            if outside and any(norm is not None for norm in norms):
-                word = str(function).rpartition(".")[0]
-                capture._functions[word] = capture._functions.get(word, 0) + 1
+                    self.drawn[numbers[-1]] = "trace/%d" % numbers[-1]
+                    self._keep(self.drawn[numbers[-1]], value)
+                norms.append(None if moves else self._norm(value))
             self.calls.append((str(function), *given, numbers, self._place(), norms))
             return result
 
+        def _norm(self, value):
+            if not value.is_floating_point() or value.element_size() < 2 or not value.numel():
+                return None
+            wide = None if value.element_size() > 2 else torch.float32
+            return _number(float(torch.linalg.vector_norm(value.detach(), dtype=wide)))
+
+        def record(self):
+            """What was recorded, as JSON."""
+            return {"calls": self.calls, "places": list(self.places), "leaves": self.leaves,
+                    "drawn": self.drawn, "unseen": sorted(self.unseen)}  # fmt: skip
+
+    return Trace
+
+
+def _tracing(torch, capture):
+    """A mode that records the calls of a captured step."""
+    places = (("parameters", capture._parameters), ("buffers", capture._buffers))
+    leaves = [("%s/%s/before" % (word, name), tensor) for word, tensors in places
+              for name, tensor in tensors.items()]  # fmt: skip
+
+    class StepTrace(tracer(torch)):
+        def __init__(self):
+            super().__init__(capture._put, capture._model, leaves)
+            self.outputs, self._open, self._within = [], True, 0
+            _OPEN_TRACES.append(self)
+            self.__enter__()
+
+        def close(self, gradients):
+            """End the recording; `gradients`: those that the update receives, by parameter."""
+            if not self._open:
+                return
+            self._open = False
+            _OPEN_TRACES.remove(self)
+            self.__exit__(None, None, None)
+            self.gradients = {name: self.number(value) for name, value in gradients.items()}
+
+        def _enter_module(self, module, inputs):
+            self._within += module is capture._model
+            super()._enter_module(module, inputs)
+
+        def _leave_module(self, module, inputs, result):
+            super()._leave_module(module, inputs, result)
+            if module is capture._model:
+                self._within -= 1
+                tensors = [leaf for _, leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
+                self.outputs += [self.number(leaf) for leaf in tensors if leaf.is_floating_point()]
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            if not self._open:
+                return function(*args, **(kwargs or {}))
+            before = len(self.calls)
+            result = super().__torch_dispatch__(function, types, args, kwargs)
+            outside = self._within > 0 and not capture._inside and not capture._traced
+            if outside and len(self.calls) > before and set(self.calls[-1][-1]) - {None}:
+                word = str(function).rpartition(".")[0]
+                capture._functions[word] = capture._functions.get(word, 0) + 1
+            return result
+
         def record(self, loss):
-            """What the step's file holds of it, as JSON."""
-            is_tensor = isinstance(loss, torch.Tensor)
-            return {
-                "calls": self.calls, "places": list(self._places), "leaves": self.leaves,
-                "drawn": self._drawn, "gradients": self.gradients, "outputs": self.outputs,
-                "loss": self._known(loss) if is_tensor else None, "unseen": sorted(self.unseen),
-            }  # fmt: skip
+            places = [(module, os.path.basename(file), line) for module, file, line in self.places]
+            known = self._known(loss) if isinstance(loss, torch.Tensor) else None
+            return dict(super().record(), places=places, gradients=self.gradients,
+                        outputs=self.outputs, loss=known)  # fmt: skip
 
-    def _norm(value):
-        if not value.is_floating_point() or value.element_size() < 2 or not value.numel():
-            return None
-        wide = None if value.element_size() > 2 else torch.float32
-        return _number(float(torch.linalg.vector_norm(value.detach(), dtype=wide)))
-
-    return Trace()
+    return StepTrace()
 
 
 def _compiled(model, layers):

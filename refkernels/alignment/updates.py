@@ -70,6 +70,7 @@ OWN: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("oneflow", "Adagrad"): ("eps_inside_sqrt",),
     ("oneflow", "RMSprop"): ("eps_inside_sqrt", "lr_in_momentum"),
     ("paddle", "RMSProp"): ("eps_inside_sqrt", "lr_in_momentum"),
+    ("paddle", "Lamb"): ("trust_ratio_needs_decay",),
     ("mindspore", "RMSProp"): ("eps_inside_sqrt", "lr_in_momentum"),
     ("mindspore", "Adam"): ("eps_hat",),
     ("mindspore", "AdamWeightDecay"): ("no_bias_correction",),

@@ -25,9 +25,13 @@ import sys
 
 import torch
 from torch._decomp import decomposition_table
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
-from torch.utils.weak import WeakIdKeyDictionary
+
+try:
+    from refkernels.capture import tracer
+except ImportError:  # run as a file, by torch's interpreter
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    from capture import tracer
 
 if [int(part) for part in torch.__version__.split(".")[:2]] < [2, 3]:
     raise ImportError("A profile needs PyTorch 2.3 or newer, and this is %s." % torch.__version__)
@@ -36,9 +40,7 @@ FUNCTIONALS = 16  # random ones: a share's standard error is then about a quarte
 SAMPLED = 1024  # elements of each result that are compared with the float64 run's
 HEAVIEST = 8  # call sites, and modules, whose calls are run in float64 to see what that buys
 LEAST = 0.01  # share of a call site whose calls are run so
-HERE = os.path.abspath(__file__)
 COMPILED = os.path.join("_dynamo", "eval_frame.py")
-TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 ATEN = torch.ops.aten
 IDENTITIES = (ATEN.detach.default, ATEN.lift_fresh.default)
 
@@ -48,37 +50,56 @@ class ProgramRefused(ValueError):
 
 
 class TensorNumber:
-    """A tensor of the trace, by number."""
+    """A tensor of the trace, by number, in the arguments of a call."""
 
     def __init__(self, number):
         self.number = number
 
 
-class AtenCall:
-    """An ATen call: `given`, its arguments with numbers for tensors; `results`, the number of each,
-    None where it is no tensor. `errors`: the local error of each floating-point result.
-    `drawn`: results that every further run takes as they are, by number: random ones, decisions.
-    `decides`: whether it makes decisions of floating-point numbers. `seen`: whether float64 has
-    such a call, and its derivative. `overflowed`: how many elements are finite in one format
-    only."""
-
-    def __init__(self, function, given, where):
-        self.function, self.given, self.where = function, given, where
-        self.results, self.dtypes, self.errors, self.drawn = [], [], [], {}
-        self.samples, self.local, self.seen, self.decides, self.overflowed = (
-            [],
-            None,
-            True,
-            False,
-            0,
-        )
+def read(value):
+    """A recorded argument."""
+    if isinstance(value, (list, tuple)):
+        return [read(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "t" in value:
+        return TensorNumber(value["t"]) if value["t"] else None
+    if set(value) == {"float"}:
+        return float(value["float"])
+    if set(value) == {"device"} and isinstance(value["device"], str):
+        return torch.device(value["device"])
+    for word in ("dtype", "layout", "memory_format"):
+        if set(value) == {word} and isinstance(value[word], str):
+            return getattr(torch, value[word], None)
+    return {key: read(item) for key, item in value.items()}
 
 
-class CallSite:
-    """The call site: the module's path, and the line of the user's file."""
+class RecordedCall:
+    """A call of the trace: its place, its function, its arguments with numbers for tensors, the
+    numbers of its results (None where it is no tensor) and their recorded norms."""
 
-    def __init__(self, module, file, line):
-        self.module, self.file, self.line = module, file, line
+    fused = ""  # the call that this one is a part of
+
+    def __init__(self, index, record, places):
+        name, args, kwargs, self.results, place, self.norms = record
+        self.index, self.name = index, name
+        self.module, self.file, self.line = places[place]
+        function = torch.ops
+        for part in name.split("."):
+            function = getattr(function, part)
+        self.takes(function, read(args), read(kwargs))
+
+    def takes(self, function, args, kwargs):
+        self.function, self.args, self.kwargs = function, args, kwargs
+        leaves = tree_flatten((args, kwargs))[0]
+        self.numbers = [item.number for item in leaves if isinstance(item, TensorNumber)]
+        self.writes = function._schema.is_mutable
+        self.draws = torch.Tag.nondeterministic_seeded in function.tags
+
+    @property
+    def word(self):
+        """softmax, for aten._softmax.default."""
+        return self.name.split(".")[1].strip("_")
 
     def line_keys(self):
         return [(self.module, self.file, self.line)]
@@ -116,16 +137,6 @@ def run_wide(function, args, kwargs):
     return function(*args, **kwargs)
 
 
-def written(function, args, kwargs):
-    """The tensors that a call writes into."""
-    places = []
-    for k, argument in enumerate(function._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = kwargs.get(argument.name, args[k] if k < len(args) else None)
-            places += [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
-    return places
-
-
 @functools.lru_cache(maxsize=None)
 def is_view(function):
     """Whether its result is its argument, seen otherwise."""
@@ -133,126 +144,37 @@ def is_view(function):
     return function in IDENTITIES or any(alias and not alias.is_write for alias in aliases)
 
 
-class Trace(TorchDispatchMode):
-    """Records the calls that are made within it."""
+class Trace(tracer(torch)):
+    """Records the calls that are made within it, and the values that no call makes."""
 
     def __init__(self):
-        super().__init__()
-        self.calls, self.leaves, self.changed = [], {}, set()
-        self._numbers = WeakIdKeyDictionary()
-        self._count, self._stack, self._names, self._hooks = 0, [], {}, []
-        self.begun, self.last, self.compiled = False, None, False
+        self.kept, self.begun, self.compiled = {}, False, False
+        super().__init__(lambda key, value: self.kept.update({key: value.detach().clone()}))
 
     def __enter__(self):
         self.begun = True
-        register = torch.nn.modules.module
-        self._hooks = [
-            register.register_module_forward_pre_hook(self._enter_module),
-            register.register_module_forward_hook(self._leave_module, always_call=True),
-        ]
         return super().__enter__()
 
-    def __exit__(self, *reason):
-        for hook in self._hooks:
-            hook.remove()
-        return super().__exit__(*reason)
-
-    def _enter_module(self, module, inputs):
-        if not self._stack:
-            self._names = {id(part): name for name, part in module.named_modules()}
-        self._stack.append(self._names.get(id(module), type(module).__name__))
-
-    def _leave_module(self, module, inputs, result):
-        self._stack.pop()
-        if not self._stack:
-            self.last = result
-
-    def _where(self):
-        frame, found = sys._getframe(2), None
+    def _place(self):
+        frame = None if self.compiled else sys._getframe(2)
         while frame is not None:
-            file, code = frame.f_code.co_filename, frame.f_code
+            code = frame.f_code
             name = getattr(code, "co_qualname", code.co_name)
-            if file.endswith(COMPILED) and ("compile_wrapper" in name or "DynamoContext" in name):
-                self.compiled = True
-            if found is None and not file.startswith(TORCH) and os.path.abspath(file) != HERE:
-                found = frame
+            if code.co_filename.endswith(COMPILED):
+                self.compiled |= "compile_wrapper" in name or "DynamoContext" in name
             frame = frame.f_back
-        module = self._stack[-1] if self._stack else ""
-        if found is None:
-            return CallSite(module, "", 0)
-        return CallSite(module, os.path.abspath(found.f_code.co_filename), found.f_lineno)
+        return super()._place()
 
-    def number(self, tensor):
-        """The tensor's number; one that no call made is a leaf, whose value is kept."""
-        number = self._known(tensor)
-        if number is None:
-            number = self._number(tensor)
-            self.leaves[number] = tensor.detach()
-        return number
-
-    def _known(self, tensor):
-        """Its number, None where it has none, or has got other memory (`.data = ...`) since."""
-        number, memory = self._numbers.get(tensor, (None, None))
-        return number if memory == tensor.untyped_storage()._cdata else None
-
-    def _number(self, tensor):
-        self._count += 1
-        self._numbers[tensor] = self._count, tensor.untyped_storage()._cdata
-        return self._count
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if any(kind not in (torch.Tensor, torch.nn.Parameter) for kind in types):
-            names = ", ".join(kind.__name__ for kind in types)
-            raise ProgramRefused("Tensors of a class of their own (%s) are not profiled." % names)
-
-        def given(value):
-            return TensorNumber(self.number(value)) if isinstance(value, torch.Tensor) else value
-
-        call = AtenCall(function, tree_map(given, (args, kwargs)), self._where())
-        for tensor in written(function, args, kwargs):
-            number = self._known(tensor)
-            if number in self.leaves and number not in self.changed:
-                self.leaves[number] = self.leaves[number].clone()
-                self.changed.add(number)
-        takes = [leaf for leaf in tree_flatten((args, kwargs))[0] if floating(leaf)]
-        random = torch.Tag.nondeterministic_seeded in function.tags
-        empty = "empty" in function._schema.name  # what it holds, others write
-        plain = not takes or random or empty or is_view(function)
-        wide = None if plain else tree_map(widened, (args, kwargs))
-        result = function(*args, **kwargs)
-        self._finish(call, result, wide)
-        self.calls.append(call)
-        return result
-
-    def _finish(self, call, result, wide):
-        results = tree_flatten(result)[0]
-        exact = [None] * len(results)
-        if wide is not None:
-            with torch.no_grad():
-                try:
-                    exact = tree_flatten(run_wide(call.function, *wide))[0]
-                except (RuntimeError, NotImplementedError, TypeError):
-                    call.seen = False
-        for value, truth in zip(results, exact):
-            known = isinstance(value, torch.Tensor)
-            call.results.append((self._known(value) or self._number(value)) if known else None)
-            call.dtypes.append(value.dtype if known else None)
-            apart = floating(value) and floating(truth) and value.shape == truth.shape
-            error, overflowed = difference(value, truth) if apart else (None, 0)
-            call.overflowed += overflowed
-            call.errors.append(error)
-            if apart and call.local is None and value.numel():
-                call.local = local_error(error, truth, value.dtype)
-            call.decides = call.decides or (known and wide is not None and not floating(value))
-            if known and not is_view(call.function) and (truth is None or not floating(value)):
-                call.drawn[call.results[-1]] = value.detach().clone()
-            call.samples.append(sample(value).clone() if floating(value) else None)
+    def _norm(self, value):
+        return None
 
     def profile(self, outputs):
         """The record of the program whose results are `outputs`, tensors that a call made."""
+        if self.unseen:
+            names = ", ".join(sorted(self.unseen))
+            raise ProgramRefused("Tensors of a class of their own (%s) are not profiled." % names)
         tensors = [leaf for leaf in tree_flatten(outputs)[0] if floating(leaf)]
-        made = {number for call in self.calls for number in call.results}
+        made = {number for call in self.calls for number in call[3]}
         numbers = [number for number in map(self._known, tensors) if number in made - {None}]
         if not numbers:
             raise ProgramRefused(
@@ -306,29 +228,31 @@ def local_error(error, truth, dtype):
 class Replay:
     """The recorded program once more: in float64 where `wide(call)`, elsewhere as it was."""
 
-    def __init__(self, trace, wide, derivatives=False):
+    def __init__(self, program, wide, derivatives=False):
         self.values, self.edges, self.dtypes, self.flipped = {}, {}, {}, []
-        self._trace, self._wide, self._derivatives = trace, wide, derivatives
-        for call in trace.calls:
+        self._program, self._wide, self._derivatives = program, wide, derivatives
+        for call in program.calls:
             self._run(call)
 
     def _value(self, number, wide):
         """A tensor of the trace, in float64 or in the format that the program had."""
         if number not in self.values:
-            leaf = self._trace.leaves[number]
-            self.values[number] = self._leaf(leaf, wide, number in self._trace.changed)
-            self.dtypes[number] = leaf.dtype
+            leaf = self._program.leaves[number]
+            self.values[number], self.dtypes[number] = self._leaf(leaf, wide), leaf.dtype
         value = self.values[number]
         if floating(value) and value.dtype != (torch.float64 if wide else self.dtypes[number]):
             value = value.to(torch.float64 if wide else self.dtypes[number])
         return value
 
+    def _given(self, call, wide):
+        return tree_map(
+            lambda item: self._value(item.number, wide) if isinstance(item, TensorNumber) else item,
+            (call.args, call.kwargs),
+        )
+
     def _run(self, call):
         wide = self._wide(call) and call.seen
-        args, kwargs = tree_map(
-            lambda item: self._value(item.number, wide) if isinstance(item, TensorNumber) else item,
-            call.given,
-        )
+        args, kwargs = self._given(call, wide)
         counts = self._derivatives and call.decides and call.seen
         results = [None] * len(call.results)
         if counts or not all(number in call.drawn for number in call.results):
@@ -357,36 +281,82 @@ class Replay:
                     edge = torch.autograd.graph.get_gradient_edge(value)
                     self.edges.setdefault(id(call), {})[k] = edge
 
-    def _leaf(self, kept, wide, changes=True):
+    def _leaf(self, kept, wide):
         """A value that no call of this run makes."""
-        value = widened(kept) if wide else kept.clone() if changes else kept
+        value = widened(kept) if wide else kept.clone()
         return value.requires_grad_() * 1.0 if self._derivatives and floating(value) else value
+
+
+class Judgement(Replay):
+    """The program as it was, each call also in float64 on its own inputs. Of each call: `errors`,
+    the local error of each floating-point result; `drawn`, results that every further run takes as
+    they are, by number: random ones, decisions; `decides`, whether it makes decisions of
+    floating-point numbers; `seen`, whether float64 has such a call, and its derivative;
+    `overflowed`, how many elements are finite in one format only."""
+
+    def __init__(self, program):
+        super().__init__(program, lambda call: False)
+
+    def _run(self, call):
+        call.dtypes, call.errors, call.samples, call.local = [], [], [], None
+        call.seen, call.decides, call.overflowed = True, False, 0
+        call.drawn = {n: self._program.drawn[n] for n in call.results if n and call.draws}
+        call.dtypes = [call.drawn[n].dtype if n in call.drawn else None for n in call.results]
+        given = self._given(call, False)
+        takes = any(map(floating, tree_flatten(given)[0]))
+        empty = "empty" in call.name  # what it holds, others write
+        plain = not takes or call.drawn or empty or is_view(call.function)
+        wide = None if plain else tree_map(widened, given)
+        super()._run(call)
+        values = [self.values.get(number) for number in call.results]
+        exact = [None] * len(values)
+        if wide is not None:
+            try:
+                exact = tree_flatten(run_wide(call.function, *wide))[0]
+            except (RuntimeError, NotImplementedError, TypeError):
+                call.seen = False
+        call.dtypes = [None if value is None else value.dtype for value in values]
+        for number, value, truth in zip(call.results, values, exact):
+            apart = floating(value) and floating(truth) and value.shape == truth.shape
+            error, overflowed = difference(value, truth) if apart else (None, 0)
+            call.overflowed += overflowed
+            call.errors.append(error)
+            if apart and call.local is None and value.numel():
+                call.local = local_error(error, truth, value.dtype)
+            call.decides |= value is not None and wide is not None and not floating(value)
+            if value is not None:
+                self.dtypes[number] = value.dtype
+                if not is_view(call.function) and (truth is None or not floating(value)):
+                    call.drawn[number] = value.detach().clone()
+            call.samples.append(sample(value).clone() if floating(value) else None)
 
 
 class Attribution:
     """What a trace shows of its results."""
 
     def __init__(self, trace, outputs):
-        self.trace, self.outputs = trace, outputs
+        self.outputs, self.compiled = outputs, trace.compiled
+        record = trace.record()
+        calls = [RecordedCall(k, call, record["places"]) for k, call in enumerate(record["calls"])]
         needed, kept = set(outputs), []
-        for call in reversed(trace.calls):
-            if needed & {*call.results} or (kept and call.function._schema.is_mutable):
-                needed |= {
-                    item.number
-                    for item in tree_flatten(call.given)[0]
-                    if isinstance(item, TensorNumber)
-                }
+        for call in reversed(calls):
+            if needed & {*call.results} or (kept and call.writes):
+                needed |= {*call.numbers}
                 kept.append(call)
-        trace.calls = kept[::-1]
-        with torch.enable_grad():
-            self.truth = Replay(trace, lambda call: True, derivatives=True)
-        self.before = self._error(lambda call: False)
-
-    def _error(self, wide):
-        """The results' error against the float64 run, one vector, each result by its own size,
-        where the calls of `wide` run in float64."""
+        self.calls = kept[::-1]
+        self.leaves, self.drawn = (
+            {number: trace.kept[key] for number, key in record[word].items()}
+            for word in ("leaves", "drawn")
+        )
         with torch.no_grad():
-            run = Replay(self.trace, wide)
+            judged = Judgement(self)
+        with torch.enable_grad():
+            self.truth = Replay(self, lambda call: True, derivatives=True)
+        self.before = self._error(judged)
+
+    def _error(self, run):
+        """The results' error of a run against the float64 run, one vector, each result by its own
+        size."""
         parts = []
         for number in self.outputs:
             exact = self.truth.values[number].detach()
@@ -401,12 +371,12 @@ class Attribution:
         results = [self.truth.values[number] for number in self.outputs]
         places = [
             (j, k, edge)
-            for j, call in enumerate(self.trace.calls)
+            for j, call in enumerate(self.calls)
             for k, edge in self.truth.edges.get(id(call), {}).items()
             if call.errors[k] is not None
         ]
         generator = torch.Generator().manual_seed(0)
-        table = torch.zeros(FUNCTIONALS, len(self.trace.calls), dtype=torch.float64)
+        table = torch.zeros(FUNCTIONALS, len(self.calls), dtype=torch.float64)
         totals = torch.zeros(FUNCTIONALS, dtype=torch.float64)
         for f in range(FUNCTIONALS):
             signs, start = [], 0
@@ -424,21 +394,22 @@ class Attribution:
             )
             for (j, k, _), slope in zip(places, slopes):
                 if slope is not None:
-                    error = self.trace.calls[j].errors[k].double()
+                    error = self.calls[j].errors[k].double()
                     table[f, j] += float((slope * error).nan_to_num().sum())
         return table, totals
 
     def _gain(self, key, keys_of):
         """What becomes of the error where the calls of one key run in float64."""
-        after = self._error(lambda call: key in keys_of(call.where))
+        with torch.no_grad():
+            after = self._error(Replay(self, lambda call: key in keys_of(call)))
         return 1.0 - rms(after) / (rms(self.before) or 1.0)
 
     def record(self):
-        calls = self.trace.calls
+        calls = self.calls
         table, totals = self._contributions()
         power = table.square().mean(0)
         remainder = rms(totals - table.sum(1)) / (rms(totals) or 1.0)
-        groups = {"sites": CallSite.line_keys, "modules": CallSite.module_keys}
+        groups = {"sites": RecordedCall.line_keys, "modules": RecordedCall.module_keys}
         record = {
             "schema": 1,
             "kind": "profile",
@@ -448,18 +419,18 @@ class Attribution:
                 {str(d)[6:] for c in calls for d in c.dtypes if d and d.is_floating_point}
             ),
             "calls": len(calls),
-            "compiled": self.trace.compiled,
+            "compiled": self.compiled,
             "unseen": sorted({str(call.function) for call in calls if not call.seen}),
             "error": rms(self.before),
             "functionals": FUNCTIONALS,
             "remainder": remainder,
             "overflowed": [
-                {"call": str(call.function), **place(call.where), "elements": call.overflowed}
+                {"call": str(call.function), **place(call), "elements": call.overflowed}
                 for call in calls
                 if call.overflowed
             ],
             "flipped": [
-                {"call": str(call.function), **place(call.where), "flipped": n, "of": of}
+                {"call": str(call.function), **place(call), "flipped": n, "of": of}
                 for call, n, of in self.truth.flipped
                 if n
             ],
@@ -472,18 +443,18 @@ class Attribution:
 
     def _grouped(self, keys_of, power):
         members = {}
-        for j, call in enumerate(self.trace.calls):
-            for key in keys_of(call.where):
+        for j, call in enumerate(self.calls):
+            for key in keys_of(call):
                 members.setdefault(key, []).append(j)
         shares = {key: float(power[js].sum()) for key, js in members.items()}
         order = sorted(members, key=lambda key: -shares[key])
         rows = []
         for rank, key in enumerate(order):
-            calls = [self.trace.calls[j] for j in members[key]]
+            calls = [self.calls[j] for j in members[key]]
             judged = [call.local for call in calls if call.local is not None]
             by_op = {}
             for j in members[key]:
-                name = named(self.trace.calls[j])
+                name = self.calls[j].word
                 by_op[name] = by_op.get(name, 0.0) + float(power[j])
             ops = sorted(by_op, key=by_op.get, reverse=True)
             heavy = rank < HEAVIEST and shares[key] > LEAST
@@ -491,7 +462,7 @@ class Attribution:
             module = key if isinstance(key, str) else key[0]
             rows.append(
                 {
-                    **place(calls[0].where),
+                    **place(calls[0]),
                     "module": module,
                     "share": shares[key],
                     "gain": self._gain(key, keys_of) if heavy else None,
@@ -507,7 +478,7 @@ class Attribution:
         """Of every call with a floating-point result: its share, its own error and the one that has
         come together, both against the size of the result."""
         points = []
-        for j, call in enumerate(self.trace.calls):
+        for j, call in enumerate(self.calls):
             for k, number in enumerate(call.results):
                 if call.local is None or call.samples[k] is None or number in call.drawn:
                     continue
@@ -518,8 +489,8 @@ class Attribution:
                 error, (apart, _) = call.errors[k], difference(call.samples[k], exact)
                 points.append(
                     {
-                        "op": named(call),
-                        **place(call.where),
+                        "op": call.word,
+                        **place(call),
                         "share": float(power[j]),
                         "local": 0.0 if error is None else rms(error) / size,
                         "accumulated": 0.0 if apart is None else rms(apart) / size,
@@ -529,14 +500,10 @@ class Attribution:
         return points
 
 
-def named(call):
-    """softmax, for aten::_softmax."""
-    return call.function._schema.name.partition("::")[2].strip("_")
-
-
-def place(where):
-    code = linecache.getline(where.file, where.line).strip()
-    return {"module": where.module, "file": where.file, "line": where.line, "code": code}
+def place(call):
+    code = linecache.getline(call.file, call.line).strip()
+    file = call.file and os.path.abspath(call.file)
+    return {"module": call.module, "file": file, "line": call.line, "code": code}
 
 
 def of_function(path, name):

@@ -184,37 +184,7 @@ def run(name):
             capture.step(loss=loss, batch={"x": x, "y": y})
 
 
-def ranks(name, divisor):
-    """Two ranks in one process: each has its own half of a batch and the gradients of both."""
-    for rank in (0, 1):
-        torch.manual_seed(0)
-        models = [mlp(), mlp()]
-        models[1].load_state_dict(models[0].state_dict())
-        optimizers = [torch.optim.SGD(model.parameters(), 0.1) for model in models]
-        draws = torch.Generator().manual_seed(3)
-        place = {"steps": [0], "rank": rank, "world_size": 2}
-        with Capture(name, models[0], optimizers[0], **place) as capture:
-            for _ in range(2):
-                x = torch.randn(2, 3, 5, generator=draws)
-                y = torch.randint(0, 3, (2, 3), generator=draws)
-                for model in models:
-                    model.zero_grad()
-                loss = models[0](x[rank], y[rank])
-                loss.backward()
-                for half in (0, 1):
-                    (models[1](x[half], y[half]) / divisor).backward()
-                pairs = zip(models[0].parameters(), models[1].parameters())  # noqa: B905
-                for own, reduced in pairs:
-                    own.grad.copy_(reduced.grad)
-                for optimizer in optimizers:
-                    optimizer.step()
-                capture.step(loss=loss, batch={"x": x[rank], "y": y[rank]})
-
-
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        if name.startswith("ranks"):
-            ranks(name, {"ranks_mean": 2, "ranks_sum": 1}[name])
-        else:
-            run(name)
+        run(name)
     print("{}")

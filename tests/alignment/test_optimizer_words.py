@@ -101,6 +101,7 @@ def test_names_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -
         assert decayed.groups[0].hyperparameters["weight_decay"] == 0.25
         assert decayed.groups[0].exempt == ("bias",)
         assert decayed.hyperparameters["weight_decay_by"] == "L2Decay"
+        assert align(folder / "lamb", steps=[1]).verdict.word != "different"
         lamb = Run.read(folder / "lamb").first.optimizer
         assert lamb.groups[0].exempt == ("bias",)
         assert lamb.groups[0].hyperparameters["weight_decay"] == 0.01

@@ -74,7 +74,7 @@ def train(name, rank, world):
                 x, y = x[at : at + own], y[at : at + own]
             optimizer.zero_grad()
             loss = called(x, y)
-            share = weight(y) if "weighed" in words else world if "times" in words else 1
+            share = weight(y) if "weighed" in words else 1
             (loss * share).backward()
             if words[0] == "hand":
                 for p in model.parameters():

@@ -252,8 +252,7 @@ def compare(program_a, program_b):
 def redrawn(pair):
     """Whether what B's results depend on without partner begins with random numbers."""
     b = pair.b
-    calls = makers(b, pair.without(b, b.results()))
-    return any(number in b.program.drawn for call in calls for number in call.results)
+    return any(call.draws for call in makers(b, pair.without(b, b.results())))
 
 
 def in_pieces(pair):

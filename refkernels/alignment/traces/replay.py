@@ -5,13 +5,13 @@ all tensors that see this memory. `RecordedProgram.run` makes all values. `Exact
 depends on edits of some calls, and leaves the rest.
 """
 
-import copy
 import json
 import math
 import struct
 
 import in_torch  # of refkernels.profiling
 import torch
+from in_torch import RecordedCall
 from in_torch import TensorNumber as Tensor
 from torch.utils._pytree import tree_flatten, tree_map
 from unfused import decomposed, unfused
@@ -25,58 +25,6 @@ DTYPES = {
 
 class Unseen(Exception):
     """Why a program cannot be run again, in one sentence."""
-
-
-class RecordedCall:
-    """A call: its function, its arguments, the numbers and recorded norms of its results."""
-
-    fused = ""  # the call that this one is a part of
-
-    def __init__(self, index, record, places):
-        name, args, kwargs, self.results, place, self.norms = record
-        self.index, self.name = index, name
-        self.module, self.file, self.line = places[place]
-        function = torch.ops
-        for part in name.split("."):
-            function = getattr(function, part)
-        self._takes(function, read(args), read(kwargs))
-
-    def _takes(self, function, args, kwargs):
-        self.function, self.args, self.kwargs = function, args, kwargs
-        leaves = tree_flatten((args, kwargs))[0]
-        self.numbers = [item.number for item in leaves if isinstance(item, Tensor)]
-        self.writes = function._schema.is_mutable
-
-    def part(self, fused, function, args, kwargs, results):
-        """A call that this one, a fused one, consists of."""
-        part = copy.copy(self)
-        part.name, part.fused, part.results = str(function), fused, results
-        part.norms = [None] * len(results)
-        part._takes(function, args, kwargs)
-        return part
-
-    @property
-    def word(self):
-        """softmax, for aten._softmax.default."""
-        return self.name.split(".")[1].strip("_")
-
-
-def read(value):
-    """A recorded argument."""
-    if isinstance(value, list):
-        return [read(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "t" in value:
-        return Tensor(value["t"]) if value["t"] else None
-    for word, kind in (("dtype", None), ("layout", None), ("memory_format", None)):
-        if set(value) == {word} and isinstance(value[word], str):
-            return getattr(torch, value[word], kind)
-    if set(value) == {"device"} and isinstance(value["device"], str):
-        return torch.device("cpu")
-    if set(value) == {"float"}:
-        return float(value["float"])
-    return {key: read(item) for key, item in value.items()}
 
 
 def opened(path):
@@ -150,8 +98,6 @@ class ExactRun:
             calls, program.calls = program.calls, []
             for k, call in enumerate(calls):
                 parts = (decomposed if call in opened else unfused)(call, self._entered)
-                for number in call.results if parts != [call] else ():
-                    program.drawn.pop(number, None)  # without dropout it drew nothing
                 for part in parts:
                     part.index = len(program.calls)
                     if k in edits and part is call:
@@ -251,6 +197,13 @@ class ExactRun:
         return fresh
 
 
+def in_float64(value):
+    """An argument of a call in float64, on this machine."""
+    if isinstance(value, torch.device):
+        return torch.device("cpu")
+    return value if isinstance(value, torch.Tensor) else in_torch.widened(value)
+
+
 def evaluate(run, call, given, edit=None):
     """The results of a call in float64."""
     edit = edit or run.edits.get(call.index)
@@ -261,11 +214,8 @@ def evaluate(run, call, given, edit=None):
         if made is not None:
             return [made] * max(len(call.results), 1)
     args, kwargs = tree_map(given, (args, kwargs))
-    wide = lambda value: value if isinstance(value, torch.Tensor) else in_torch.widened(value)  # noqa: E731
-    args, kwargs = tree_map(wide, (args, kwargs))
-    if "device" in kwargs and kwargs["device"] is not None:
-        kwargs["device"] = torch.device("cpu")
-    if call.results and all(number in drawn for number in call.results):
+    args, kwargs = tree_map(in_float64, (args, kwargs))
+    if call.draws and all(number in drawn for number in call.results):
         values = [in_torch.widened(tensor(drawn[number])) for number in call.results]
         if len(values) == 2 and args and call.word == "native_dropout":
             values[0] = args[0] * values[1] / (1.0 - args[1])  # the mask was drawn

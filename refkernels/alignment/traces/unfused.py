@@ -8,6 +8,7 @@ A fused kernel's own intermediate results are nowhere; some have no float64, and
 others are float32's even where their inputs are float64's.
 """
 
+import copy
 import math
 
 import torch
@@ -158,10 +159,19 @@ def parts(call, values, items, made):
     }
     word = call.name.split(".")[1].strip("_") if not call.name.count(ATTENTION) else FUSED
     return [
-        call.part(word, function, rename(args, renamed), rename(kwargs, renamed),
+        part_of(call, word, function, rename(args, renamed), rename(kwargs, renamed),
                   [renamed.get(number, number) for number in made_of])
         for function, args, kwargs, made_of in recorder.calls
     ]  # fmt: skip
+
+
+def part_of(call, fused, function, args, kwargs, results):
+    """A call that a fused one consists of."""
+    part = copy.copy(call)
+    part.name, part.fused, part.results = str(function), fused, results
+    part.norms = [None] * len(results)
+    part.takes(function, args, kwargs)
+    return part
 
 
 def rename(value, renamed):
