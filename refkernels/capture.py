@@ -31,7 +31,6 @@ import json
 import math
 import os
 import platform
-import random
 import re
 import shutil
 import sys
@@ -1351,8 +1350,7 @@ class Capture:
         self._traced = False
         self._never_called, self._order = [], []
         self._last_calls = {}
-        self._size, self._chosen_steps, self._steps_done = None, 0, 0
-        self._spent, self._spent_chosen = 0.0, 0.0
+        self._size, self._chosen_steps = None, 0
         self._undo, self._undo_step = [], []
         self._gate = [self]  # emptied at exit: hooks and wrappers may outlive the capture
         self._permanent_hooks = False
@@ -1422,16 +1420,12 @@ class Capture:
         self._end_of_step()
         self._lines.write(json.dumps(line, allow_nan=False) + "\n")
         self._lines.flush()
-        self._steps_done += 1
         self._step += 1
         if chosen:
             self._chosen_steps += 1
             self._write_run(complete=False)
         self._begin()
         self._mark = time.perf_counter()
-        self._spent += self._mark - start
-        if chosen:
-            self._spent_chosen += self._mark - start
 
     def watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Record the calls of a function, or of a layer outside the model, like those of a layer.
@@ -1851,7 +1845,6 @@ class Capture:
 
     def _before(self, passed_gradients=None):
         """The optimizer begins an update; `passed_gradients`: gradients passed to it, if any."""
-        start = time.perf_counter()
         self._updates += 1
         if self._updates > 1:
             self._miss(
@@ -1884,7 +1877,6 @@ class Capture:
             self._put_parameters("before")
             self._put_state("before")
             self._changed = self._changes()
-        self._spend(start)
 
     def _close_trace(self):
         if self._trace is not None:
@@ -1917,16 +1909,8 @@ class Capture:
     def _after(self):
         self._updated = True
         if self._chosen and self._updates == 1:
-            start = time.perf_counter()
             self._put_parameters("after")
             self._put_state("after")
-            self._spend(start)
-
-    def _spend(self, start):
-        spent = time.perf_counter() - start
-        self._spent += spent
-        if self._chosen:
-            self._spent_chosen += spent
 
     def _put_parameters(self, when):
         for name in self._trainable:
@@ -2117,8 +2101,6 @@ class Capture:
             )
             for name, parameter in self._parameters.items()
         ]
-        state = random.getstate()
-        generator = np.random.get_state()
         run = OrderedDict(
             format=FORMAT,
             format_version=FORMAT_VERSION,
@@ -2131,7 +2113,7 @@ class Capture:
             device={
                 "machine": platform.machine(),
                 "system": platform.system(),
-                "processor": _processor(),
+                "processor": platform.processor(),
                 "cpus": os.cpu_count(),
                 "parameters": sorted({parameter["device"] for parameter in parameters}),
                 "accelerator": framework.accelerator(),
@@ -2142,13 +2124,7 @@ class Capture:
                 for key, value in sorted(os.environ.items())
                 if key.startswith(_ARITHMETIC)
             },
-            seeds={
-                framework.name: framework.seed(),
-                "numpy_state": hashlib.sha256(
-                    np.asarray(generator[1]).tobytes() + str(generator[2]).encode("ascii")
-                ).hexdigest(),
-                "python_state": hashlib.sha256(repr(state).encode("ascii")).hexdigest(),
-            },
+            seeds={framework.name: framework.seed()},
             rank=self._rank,
             world_size=self._world_size,
             steps=self._steps,
@@ -2166,9 +2142,6 @@ class Capture:
             layers=[self._describe_layer(name, self._layers[name]) for name in order],
             not_captured=self._not_captured(),
             random=self._random if self._chosen_steps else None,
-            seconds_of_capture=None
-            if not self._steps_done
-            else {"steps": self._spent, "chosen": self._spent_chosen},
         )  # fmt: skip
         text = json.dumps(run, indent=1, allow_nan=False)
         path = os.path.join(self._folder, "run.json")
@@ -2183,15 +2156,3 @@ def _count(name, value):
 
 def _view(array):
     return memoryview(array.reshape(-1)).cast("B") if array.size else b""
-
-
-def _processor():
-    """The processor's name: from /proc/cpuinfo on Linux, from `platform` elsewhere."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor()

@@ -43,7 +43,7 @@ def described(
              "device": "cpu"}
             for name, array in weights.items()
         ],
-        "layers": list(layers), "not_captured": [], "seconds_of_capture": None,
+        "layers": list(layers), "not_captured": [],
         "optimizer": {
             "type": optimizer, "module": "refkernels.optimizer_ref",
             "hyperparameters": dict(params), "state": {},

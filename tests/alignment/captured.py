@@ -107,7 +107,7 @@ def written_by_hand(folder: Path, steps: int = 4, chosen: tuple[int, ...] = (0, 
             "type": "SGD", "module": "torch.optim", "hyperparameters": {"lr": 0.1},
             "groups": [group], "state": {"buf": "momentum_buffer"},
         },
-        "not_captured": ["nothing"], "seconds_of_capture": None,
+        "not_captured": ["nothing"],
     }  # fmt: skip
     (rank / "run.json").write_text(json.dumps(run))
     lines = []
