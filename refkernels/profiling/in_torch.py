@@ -287,7 +287,7 @@ class Replay:
         return value.requires_grad_() * 1.0 if self._derivatives and floating(value) else value
 
 
-class Judgement(Replay):
+class JudgedRun(Replay):
     """The program as it was, each call also in float64 on its own inputs. Of each call: `errors`,
     the local error of each floating-point result; `drawn`, results that every further run takes as
     they are, by number: random ones, decisions; `decides`, whether it makes decisions of
@@ -349,7 +349,7 @@ class Attribution:
             for word in ("leaves", "drawn")
         )
         with torch.no_grad():
-            judged = Judgement(self)
+            judged = JudgedRun(self)
         with torch.enable_grad():
             self.truth = Replay(self, lambda call: True, derivatives=True)
         self.before = self._error(judged)
