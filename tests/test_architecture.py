@@ -99,7 +99,7 @@ ALLOWED = {
         "reporting",
         *OP,
     },
-    "profiling": {"frameworks", "records", "rendering"},
+    "profiling": {"capture", "frameworks", "records", "rendering"},
     "testing_plugin": {"importing", "testing"},
     "suggestion": set(),
     "target_names": set(),
