@@ -412,7 +412,7 @@ def judged() -> str:
     cheats = {
         name: rules
         for name, rules in record["rules"].items()
-        if name.startswith("cheats/") and Path(name).name.split(".py:")[0] not in ANSWER_RIGHT
+        if name.startswith("cheats/") and not any(right in name for right in ANSWER_RIGHT)
     }
     passed = {rule: sum(rules.get(rule, False) for rules in cheats.values()) for rule in RULES}
     judge_passes = sum("right" in verdicts[name] for name in cheats)

@@ -10,13 +10,9 @@ also mixed: each number is taken as the exact rational it is. Empty sums are exa
 NaN and infinities follow the extended reals: NaN where a term is NaN (inf * 0 is) or infinities
 of both signs meet, otherwise the infinity; finite products never overflow.
 
-Every answer is an `Enclosure`: exact value in (hi + lo ± radius) * 2^scale. Small problems are
-answered in double-double, with a radius of about 2^-98 of sum_k |a_ik b_kj| or less, and zero where
-float64 adds the terms without error. Large ones are answered by tiers (`oracle`): float64 operands
-to about 2^-92 of |a_i| |b_j| (Euclidean norms), operands of 32 bits and fewer to about 2^-44 of it,
-by one float64 product. `certify=("rounding", format)` or `("ulp", format, uncertainty)` refines
-elements that are too wide, if need be in exact integer arithmetic. No bit depends on the number of
-threads. `kernels.products` has the proofs (`gemm`, `slices`, `dot2`), `bounds` the error bound of
+Every answer is an `Enclosure`: exact value in (hi + lo ± radius) * 2^scale, by the tiers of
+`oracle`, or as sharp as `certify=("rounding", format)` or `("ulp", format, uncertainty)` asks. No
+bit depends on the number of threads. `kernels.products` has the proofs, `bounds` the error bound of
 stable kernels, `algorithms` the working-precision kernels.
 
 NumPy's BLAS is assumed to compute each element as the sum of its own products, in double precision,

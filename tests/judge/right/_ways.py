@@ -97,16 +97,17 @@ ELEMENTWISE = {
 }
 
 
-def in_float64(formula):
-    """A way that computes in float64, and rounds the answer once."""
+def in_format(kind, formula):
+    """A way that computes in another format, and rounds the answer once."""
 
     @functools.wraps(formula)
     def kernel(*given, **named):
         own = next(array for array in _arrays(given, named) if array.dtype.kind not in "iub")
-        wide = lambda a: a if a.dtype.kind in "iub" else a.astype(np.float64)  # noqa: E731
-        return _mapped(
-            lambda part: np.asarray(part, own.dtype), _called(formula, wide, given, named)
-        )
+        wide = lambda a: a if a.dtype.kind in "iub" else a.astype(kind)  # noqa: E731
+        with np.errstate(over="ignore"):
+            return _mapped(
+                lambda part: np.asarray(part, own.dtype), _called(formula, wide, given, named)
+            )
 
     return kernel
 
@@ -120,9 +121,12 @@ def kernels(formulas, ways=ELEMENTWISE):
         tried = {}
         for name, formula in by_name.items():
             if name.endswith("_wide"):
-                tried[name] = in_float64(_named(formula))
+                tried[name] = in_format(np.float64, _named(formula))
             else:
-                tried |= {name: _named(formula), f"{name}_wide": in_float64(_named(formula))}
+                tried |= {
+                    name: _named(formula),
+                    f"{name}_wide": in_format(np.float64, _named(formula)),
+                }
         for name, formula in tried.items():
             made |= {f"{way}_{name}_{op}": change(formula) for way, change in ways.items()}
     return made

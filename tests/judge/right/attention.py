@@ -5,7 +5,8 @@ import functools
 import math
 
 import numpy as np
-from matmul import split_tf32_matmul as _split_tf32
+from _ways import in_format
+from matmul import PRODUCTS
 
 
 def _problem(q, k, v, mask, keep, lengths, scale, causal):
@@ -80,40 +81,6 @@ def _guarded(given):
     return np.matmul(e, v) / np.where(total == 0, 1, total).astype(q.dtype)
 
 
-def _in_order(a, b, order):
-    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    total = np.zeros(shape, a.dtype)
-    for k in order:
-        total = total + a[..., :, k, None] * b[..., k, None, :]
-    return total
-
-
-def _sequential(a, b):
-    return _in_order(a, b, range(a.shape[-1]))
-
-
-def _backwards(a, b):
-    return _in_order(a, b, range(a.shape[-1] - 1, -1, -1))
-
-
-def _shuffled(a, b):
-    return _in_order(a, b, np.random.default_rng(0).permutation(a.shape[-1]))
-
-
-def _fused(a, b):
-    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    total = np.zeros(shape, a.dtype)
-    for k in range(a.shape[-1]):
-        wide = a[..., :, k, None].astype(np.float64) * b[..., k, None, :]
-        total = (wide + total).astype(a.dtype)
-    return total
-
-
-def _split(a, b):
-    parts = [np.matmul(a[..., i::3], b[..., i::3, :]) for i in range(3)]
-    return functools.reduce(np.add, parts)
-
-
 def _exp2(x):
     return np.exp2(x * x.dtype.type(math.log2(math.e)))
 
@@ -165,85 +132,24 @@ def _merged(given, pieces):
     return y / _total(total, part)
 
 
-def _in(dtype, given):
-    wide = {n: a.astype(dtype) if n in ("q", "k", "v", "mask") and a is not None else a
-            for n, a in given.items()}  # fmt: skip
-    return _plain(wide).astype(given["q"].dtype)
+def _kernel(compute, *how):
+    def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+        given = {name: a for name, a in locals().items() if name not in ("compute", "how")}
+        return compute(given, *how)
+
+    return attention
 
 
-def plain_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _plain(locals())
-
-
-def deferred_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _deferred(locals())
-
-
-def exp2_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _plain(locals(), exp=_exp2)
-
-
-def nan_where_no_key_attention(
-    q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"
+_KERNELS = {
+    "exp2": _kernel(functools.partial(_plain, exp=_exp2)),
+    "nan_where_no_key": _kernel(_unguarded), "zero_where_all_scores_infinite": _kernel(_guarded),
+    "online": _kernel(_online, 1), "flash": _kernel(_online, 16), "flash_by_4": _kernel(_online, 4),
+    "merged": _kernel(_merged, 2), "merged_by_4": _kernel(_merged, 4),
+}  # fmt: skip
+for _number, _name in enumerate(
+    ("library", "sequential", "reversed", "shuffled", "fused", "split_k", "split_tf32")
 ):
-    return _unguarded(locals())
-
-
-def zero_where_all_scores_infinite_attention(
-    q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"
-):
-    return _guarded(locals())
-
-
-def sequential_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _plain(locals(), _sequential, _last)
-
-
-def reversed_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _plain(locals(), _backwards)
-
-
-def shuffled_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _deferred(locals(), _shuffled)
-
-
-def fused_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _deferred(locals(), _fused, _last)
-
-
-def split_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _plain(locals(), _split)
-
-
-def online_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _online(locals(), 1)
-
-
-def flash_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _online(locals(), 16)
-
-
-def flash_by_4_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _online(locals(), 4)
-
-
-def merged_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _merged(locals(), 2)
-
-
-def merged_by_4_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _merged(locals(), 4)
-
-
-def float64_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _in(np.float64, locals())
-
-
-def float32_inside_attention(
-    q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"
-):
-    return _in(np.float32, locals())
-
-
-def split_tf32_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    return _plain(locals(), _split_tf32)
+    _KERNELS[_name] = _kernel((_plain, _deferred)[_number % 2], PRODUCTS[_name], _last)
+_WIDE = {"float64": np.float64, "float32_inside": np.float32}
+_KERNELS |= {name: in_format(kind, _KERNELS["library"]) for name, kind in _WIDE.items()}
+globals().update({f"{name}_attention": kernel for name, kernel in _KERNELS.items()})

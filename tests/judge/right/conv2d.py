@@ -4,7 +4,8 @@ Winograd's minimal filtering, wider sums."""
 import functools
 
 import numpy as np
-from matmul import split_tf32_matmul as _split_tf32
+from _ways import in_format
+from matmul import PRODUCTS
 
 
 def _each(value):
@@ -61,41 +62,15 @@ def _with(y, bias):
     return y if bias is None else y + bias
 
 
-def _terms(x, weight):
-    """The factors with channels and taps as one axis."""
-    flat = x.shape[-2] * x.shape[-1]
-    return x.reshape(*x.shape[:2], flat), weight.reshape(*weight.shape[:2], flat)
+def _by_terms(product):
+    """A product over channels and taps as one axis, as of im2col."""
 
+    def convolution(x, weight, bias):
+        flat = x.shape[-2] * x.shape[-1]
+        right = weight.reshape(*weight.shape[:2], flat)
+        return _with(product(x.reshape(*x.shape[:2], flat), np.swapaxes(right, -1, -2)), bias)
 
-def _in_order(x, weight, bias, order, fused=False):
-    left, right = _terms(x, weight)
-    y = np.zeros((len(x), x.shape[1], weight.shape[1]), x.dtype) if bias is None else bias
-    for k in order(left.shape[-1]):
-        a, b = left[:, :, k, None], right[:, None, :, k]
-        y = (a.astype(np.float64) * b + y).astype(x.dtype) if fused else y + a * b
-    return np.broadcast_to(y, (len(x), x.shape[1], weight.shape[1]))
-
-
-def _forwards(n):
-    return range(n)
-
-
-def _backwards(n):
-    return range(n - 1, -1, -1)
-
-
-def _mixed(n):
-    return np.random.default_rng(0).permutation(n)
-
-
-def _matmul(x, weight, bias):
-    left, right = _terms(x, weight)
-    return _with(np.matmul(left, np.swapaxes(right, -1, -2)), bias)
-
-
-def _split_floats(x, weight, bias):
-    left, right = _terms(x, weight)
-    return _with(_split_tf32(left, np.swapaxes(right, -1, -2)), bias)
+    return convolution
 
 
 def _by_tap(x, weight, bias):
@@ -110,51 +85,6 @@ def _by_channel(x, weight, bias):
     return functools.reduce(np.add, start + parts)
 
 
-def _split(x, weight, bias):
-    """Two halves of the terms, added at the end."""
-    left, right = _terms(x, weight)
-    half = left.shape[-1] // 2
-    parts = [
-        np.matmul(left[..., part], np.swapaxes(right[..., part], -1, -2))
-        for part in (slice(half, None), slice(half))
-    ]
-    return _with(parts[0] + parts[1], bias)
-
-
-def _blocked(x, weight, bias):
-    left, right = _terms(x, weight)
-    parts = [
-        _in_order(left[..., i : i + 8, None], right[..., i : i + 8, None], None, _forwards)
-        for i in range(0, left.shape[-1], 8)
-    ]
-    return _with(functools.reduce(np.add, parts), bias)
-
-
-def _einsum(x, weight, bias):
-    return _with(np.einsum("gmct,goct->gmo", x, weight), bias)
-
-
-def _pairwise(x, weight, bias):
-    left, right = _terms(x, weight)
-    return _with(np.add.reduce(left[:, :, None] * right[:, None], axis=-1), bias)
-
-
-def _compensated(x, weight, bias):
-    left, right = _terms(x, weight)
-    y = lost = np.zeros((len(x), x.shape[1], weight.shape[1]), x.dtype)
-    for k in range(left.shape[-1]):
-        term = left[:, :, k, None] * right[:, None, :, k] - lost
-        larger = y + term
-        error = (larger - y) - term
-        y, lost = larger, np.where(np.isfinite(error), error, 0).astype(x.dtype)
-    return _with(y, bias)
-
-
-def _in(dtype, given):
-    wide = {n: a.astype(dtype) if isinstance(a, np.ndarray) else a for n, a in given.items()}
-    return _convolved(wide, _matmul).astype(given["x"].dtype)
-
-
 _DATA = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]])
 _TAPS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 _BACK = np.array([[1, 1, 1, 0], [0, 1, -1, -1]])
@@ -166,7 +96,7 @@ def _filtered(given):
     x, weight, bias, stride, padding, dilation, groups = given.values()
     ordinary = weight.shape[2:] == (3, 3) and _each(stride) == _each(dilation) == (1, 1)
     if not (ordinary and np.isfinite(x).all() and np.isfinite(weight).all()):
-        return _convolved(given, _matmul)
+        return _convolved(given, _by_terms(np.matmul))
     kind, leading, channels = x.dtype, x.shape[:-3], x.shape[-3]
     sides = _sides(padding, x.shape[-2:], (3, 3), (1, 1), (1, 1))
     padded = np.pad(x.reshape(-1, channels, *x.shape[-2:]), [(0, 0), (0, 0), *sides])
@@ -192,65 +122,23 @@ def _filtered(given):
     return np.ascontiguousarray(y).reshape(*leading, weight.shape[0], *out)
 
 
-def im2col_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), _matmul)
+def _kernel(compute, *how):
+    def conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+        given = {name: a for name, a in locals().items() if name not in ("compute", "how")}
+        return compute(given, *how)
+
+    return conv2d
 
 
-def sequential_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), lambda *a: _in_order(*a, _forwards))
-
-
-def reversed_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), lambda *a: _in_order(*a, _backwards))
-
-
-def shuffled_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), lambda *a: _in_order(*a, _mixed))
-
-
-def fused_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), lambda *a: _in_order(*a, _forwards, fused=True))
-
-
-def by_tap_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), _by_tap)
-
-
-def by_channel_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), _by_channel)
-
-
-def split_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), _split)
-
-
-def blocked_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), _blocked)
-
-
-def einsum_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), _einsum)
-
-
-def pairwise_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), _pairwise)
-
-
-def compensated_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), _compensated)
-
-
-def winograd_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _filtered(locals())
-
-
-def float64_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _in(np.float64, locals())
-
-
-def float32_inside_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _in(np.float32, locals())
-
-
-def split_tf32_conv2d(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolved(locals(), _split_floats)
+_KERNELS = {
+    "by_tap": _kernel(_convolved, _by_tap), "by_channel": _kernel(_convolved, _by_channel),
+    "winograd": _kernel(_filtered),
+}  # fmt: skip
+_KERNELS |= {
+    name: _kernel(_convolved, _by_terms(product))
+    for name, product in PRODUCTS.items()
+    if name not in ("split_bfloat16", "float64", "float32_sums")
+}
+_WIDE = {"float64": np.float64, "float32_inside": np.float32}
+_KERNELS |= {name: in_format(kind, _KERNELS["library"]) for name, kind in _WIDE.items()}
+globals().update({f"{name}_conv2d": kernel for name, kernel in _KERNELS.items()})

@@ -1,95 +1,64 @@
-"""Right products: orders, blocks, split K, fused steps, wider sums."""
+"""Right products: orders, blocks, split K, fused steps, wider sums; and linear layers of them, the
+bias last or first."""
 
 import functools
+import math
 
 import numpy as np
+from _ways import in_format
 
 
-def _terms(a, b):
-    return a[..., :, :, None] * b[..., None, :, :]
-
-
-def _in_order(a, b, order, fused=False):
+def _in_order(a, b, order, fused=False, start=None):
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    total = np.zeros(shape, a.dtype)
+    total = np.zeros(shape, a.dtype) if start is None else np.broadcast_to(start, shape)
     for k in order:
         left, right = a[..., :, k, None], b[..., k, None, :]
-        if fused:
-            total = (left.astype(np.float64) * right + total).astype(a.dtype)
-        else:
-            total = total + left * right
-    return total
+        wide = left.astype(np.float64) if fused else left
+        total = (wide * right + total).astype(a.dtype)
+    return np.array(total)
 
 
-def _in_blocks(a, b, size, inner):
-    k = a.shape[-1]
-    parts = [
-        inner(a[..., i : i + size], b[..., i : i + size, :]) for i in range(0, max(k, 1), size)
-    ]
+def _ordered(order, fused=False):
+    return lambda a, b: _in_order(a, b, order(a.shape[-1]), fused)
+
+
+def _backwards(n):
+    return range(n - 1, -1, -1)
+
+
+def _in_blocks(size, inner):
+    """`size`: of a block; or of K, in so many blocks."""
+
+    def product(a, b):
+        k = a.shape[-1]
+        step = size if size > 4 else max(-(-k // size), 1)
+        parts = [
+            inner(a[..., i : i + step], b[..., i : i + step, :]) for i in range(0, max(k, 1), step)
+        ]
+        return functools.reduce(np.add, parts)
+
+    return product
+
+
+def _pairwise(a, b):
+    terms = a[..., :, :, None] * b[..., None, :, :]
+    return np.add.reduce(np.moveaxis(terms, -2, -1).copy(), axis=-1)
+
+
+def _lanes(a, b):
+    parts = [_forwards(a[..., i::4], b[..., i::4, :]) for i in range(4)]
     return functools.reduce(np.add, parts)
 
 
-def sequential_matmul(a, b):
-    return _in_order(a, b, range(a.shape[-1]))
-
-
-def reversed_matmul(a, b):
-    return _in_order(a, b, range(a.shape[-1] - 1, -1, -1))
-
-
-def shuffled_matmul(a, b):
-    return _in_order(a, b, np.random.default_rng(0).permutation(a.shape[-1]))
-
-
-def fused_matmul(a, b):
-    return _in_order(a, b, range(a.shape[-1]), fused=True)
-
-
-def fused_reversed_matmul(a, b):
-    return _in_order(a, b, range(a.shape[-1] - 1, -1, -1), fused=True)
-
-
-def library_matmul(a, b):
-    return np.matmul(a, b)
-
-
-def einsum_matmul(a, b):
-    return np.einsum("...ik,...kj->...ij", a, b)
-
-
-def pairwise_matmul(a, b):
-    return np.add.reduce(np.moveaxis(_terms(a, b), -2, -1).copy(), axis=-1)
-
-
-def blocked_matmul(a, b):
-    return _in_blocks(a, b, 8, sequential_matmul)
-
-
-def wide_blocked_matmul(a, b):
-    return _in_blocks(a, b, 32, fused_matmul)
-
-
-def split_k_matmul(a, b):
-    return _in_blocks(a, b, max(-(-a.shape[-1] // 2), 1), np.matmul)
-
-
-def split_k_by_4_matmul(a, b):
-    return _in_blocks(a, b, max(-(-a.shape[-1] // 4), 1), sequential_matmul)
-
-
-def strided_lanes_matmul(a, b):
-    return functools.reduce(
-        np.add, [sequential_matmul(a[..., i::4], b[..., i::4, :]) for i in range(4)]
-    )
-
-
-def float64_matmul(a, b):
-    with np.errstate(over="ignore"):
-        return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
-
-
-def float32_sums_matmul(a, b):
-    return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+def _compensated(a, b):
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    total = lost = np.zeros(shape, a.dtype)
+    for k in range(a.shape[-1]):
+        term = a[..., :, k, None] * b[..., k, None, :] - lost
+        larger = total + term
+        error = (larger - total) - term
+        total, lost = larger, np.where(np.isfinite(error), error, 0).astype(a.dtype)
+    return total
 
 
 def _cut(x, bits):
@@ -99,41 +68,75 @@ def _cut(x, bits):
     return np.where(np.isfinite(x), rounded.view(np.float32), x)
 
 
-def _split(a, b, bits, parts, most):
+def _split(bits, parts, most):
     """Products of the parts of each factor, the smallest first; the rows and columns that no parts
     hold, infinite or tiny, as they are."""
-    pieces = []
-    for x in (a, b):
-        rest, some = np.ascontiguousarray(x, np.float32), []
-        for _ in range(parts):
-            some.append(_cut(rest, bits))
-            rest = rest - some[-1]
-        pieces.append(some)
-    products = [
-        np.matmul(pieces[0][i], pieces[1][total - i])
-        for total in range(most, -1, -1)
-        for i in range(total + 1)
-        if i < parts and total - i < parts
-    ]
-    whole = [~np.isfinite(x) | ((np.abs(x) < np.float32(2.0**-100)) & (x != 0)) for x in (a, b)]
-    plain = whole[0].any(-1)[..., :, None] | whole[1].any(-2)[..., None, :]
-    return np.where(plain, np.matmul(a, b), functools.reduce(np.add, products)).astype(a.dtype)
+
+    def product(a, b):
+        pieces = []
+        for x in (a, b):
+            rest, some = np.ascontiguousarray(x, np.float32), []
+            for _ in range(parts):
+                some.append(_cut(rest, bits))
+                rest = rest - some[-1]
+            pieces.append(some)
+        products = [
+            np.matmul(pieces[0][i], pieces[1][total - i])
+            for total in range(most, -1, -1)
+            for i in range(total + 1)
+            if i < parts and total - i < parts
+        ]
+        whole = [~np.isfinite(x) | ((np.abs(x) < np.float32(2.0**-100)) & (x != 0)) for x in (a, b)]
+        plain = whole[0].any(-1)[..., :, None] | whole[1].any(-2)[..., None, :]
+        return np.where(plain, np.matmul(a, b), functools.reduce(np.add, products)).astype(a.dtype)
+
+    return product
 
 
-def split_tf32_matmul(a, b):
-    return _split(a, b, 11, 2, 1)
+_forwards = _ordered(range)
+_matmul = lambda a, b: np.matmul(a, b)  # noqa: E731
+PRODUCTS = {
+    "library": _matmul, "sequential": _forwards, "reversed": _ordered(_backwards),
+    "shuffled": _ordered(lambda n: np.random.default_rng(0).permutation(n)),
+    "fused": _ordered(range, fused=True), "fused_reversed": _ordered(_backwards, fused=True),
+    "einsum": lambda a, b: np.einsum("...ik,...kj->...ij", a, b), "pairwise": _pairwise,
+    "blocked": _in_blocks(8, _forwards),
+    "wide_blocked": _in_blocks(32, _ordered(range, fused=True)),
+    "split_k": _in_blocks(2, np.matmul), "split_k_by_4": _in_blocks(4, _forwards),
+    "lanes": _lanes, "compensated": _compensated, "split_tf32": _split(11, 2, 1),
+    "split_bfloat16": _split(8, 3, 4), "float64": in_format(np.float64, _matmul),
+    "float32_sums": in_format(np.float32, _matmul),
+}  # fmt: skip
+"""By name, every way of multiplying matrices, and stacks of them."""
 
 
-def split_bfloat16_matmul(a, b):
-    return _split(a, b, 8, 3, 4)
+def _linear(product):
+    def linear(x, weight, bias=None):
+        rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+        y = product(rows, weight.T).reshape(*x.shape[:-1], weight.shape[0])
+        return y if bias is None else y + bias
+
+    return linear
 
 
-def compensated_matmul(a, b):
-    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    total, lost = np.zeros(shape, a.dtype), np.zeros(shape, a.dtype)
-    for k in range(a.shape[-1]):
-        term = a[..., :, k, None] * b[..., k, None, :] - lost
-        larger = total + term
-        error = (larger - total) - term
-        total, lost = larger, np.where(np.isfinite(error), error, 0).astype(a.dtype)
-    return total
+def _onto_bias(order):
+    """A product that is accumulated onto the bias."""
+
+    def linear(x, weight, bias=None):
+        rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+        y = _in_order(rows, weight.T, order(x.shape[-1]), start=bias)
+        return y.reshape(*x.shape[:-1], weight.shape[0])
+
+    return linear
+
+
+globals().update(
+    {f"{name}_matmul": product for name, product in PRODUCTS.items()}
+    | {f"{name}_linear": _linear(product) for name, product in PRODUCTS.items()}
+    | {
+        "bias_first_linear": _onto_bias(range),
+        "bias_first_reversed_linear": _onto_bias(_backwards),
+        "float64_linear": in_format(np.float64, _linear(_matmul)),
+        "float32_sums_linear": in_format(np.float32, _linear(_matmul)),
+    }
+)  # fmt: skip

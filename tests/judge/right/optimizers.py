@@ -140,7 +140,7 @@ def _rounded(param, total, draws, kind):
     near = np.clip(moved, -largest, largest).astype(kind)
     if draws is None:
         return near.astype(param.dtype)
-    ends = [np.nextafter(near, np.array(s * np.inf, kind)).astype(np.float64) for s in (-1, 1)]
+    ends = [np.nextafter(near, kind.type(s * largest)).astype(np.float64) for s in (-1, 1)]
     near = near.astype(np.float64)
     below, above = np.where(near <= moved, near, ends[0]), np.where(near >= moved, near, ends[1])
     up = draws.astype(np.float64) * (above - below) < moved - below

@@ -1,11 +1,10 @@
 """Right kernels of the other ops, made from those of this folder: convolutions along one axis,
-instance norms, products with scales, clipped gradients, dropout, rotations, rows of a table."""
+products with scales, clipped gradients, dropout, rotations, rows of a table."""
 
 import conv2d as planes
-import group_norm as groups
-import matmul as products
 import numpy as np
 from _ways import kernels, with_totals
+from matmul import PRODUCTS
 from sum import TOTALS
 
 
@@ -17,7 +16,7 @@ def _public(module, op):
     return {n: f for n, f in vars(module).items() if n.endswith(f"_{op}") and n[0] != "_"}
 
 
-# --- convolutions along one axis, instance norms ------------------------------------------------
+# --- convolutions along one axis ----------------------------------------------------------------
 
 
 def _in_a_plane(conv2d):
@@ -37,15 +36,6 @@ def _in_a_plane(conv2d):
         return y[..., 0, :]
 
     return conv1d
-
-
-def _of_channels(group_norm):
-    """A group for each channel."""
-
-    def instance_norm(x, weight=None, bias=None, eps=1e-5):
-        return group_norm(x, weight, bias, num_groups=x.shape[1], eps=eps)
-
-    return instance_norm
 
 
 # --- products with scales -----------------------------------------------------------------------
@@ -248,14 +238,10 @@ globals().update(
         for name, f in _public(planes, "conv2d").items()
     }
     | {
-        name.replace("group_norm", "instance_norm"): _of_channels(f)
-        for name, f in _public(groups, "group_norm").items()
-    }
-    | {
         f"{name}_{order}_scaled_matmul": _scaled(f, first)
-        for name, f in _public(products, "matmul").items()
+        for name, f in PRODUCTS.items()
         for order, first in _SCALES.items()
-        if "split" not in name or "split_k" in name
+        if name not in ("split_tf32", "split_bfloat16")
     }
     | with_totals({"clip_by_global_norm": _clip_global, "clip_by_norm": _clip_each}, TOTALS)
     | kernels({"clip_by_value": _VALUES, "dropout": _DROPOUTS})

@@ -1,16 +1,11 @@
-"""Right reductions: deviations of every variance, means, norms and logarithms of sums by every way
+"""Right reductions: means, norms and logarithms of sums by every way
 of `sum`, products, maxima and running sums in orders, blocks and trees."""
 
 import functools
 
 import numpy as np
 import sum as sums
-import variances
 from _ways import with_totals
-
-
-def _root(variance):
-    return lambda x, axis=-1, ddof=0: np.sqrt(variance(x, axis, ddof))
 
 
 def _mean(total, x, axis=-1):
@@ -182,11 +177,6 @@ globals().update(
     {f"{name}_prod": fold for name, fold in _folded(np.multiply, 1).items()}
     | {f"{name}_max": fold for name, fold in _folded(np.maximum, -np.inf).items()}
     | {f"{name}_cumsum": _along(scan) for name, scan in _SCANS.items()}
-    | {
-        name.replace("_var", "_std"): _root(function)
-        for name, function in vars(variances).items()
-        if name.endswith("_var")
-    }
     | with_totals(
         {
             "mean": _mean,

@@ -1,59 +1,19 @@
-"""Right softmaxes: with exp and exp2, online, in orders and blocks, wider sums."""
-
-import functools
+"""Right softmaxes, their logarithms and cross entropies: sums in every way of `sum`, with exp2,
+online, in a wider format."""
 
 import numpy as np
+from _ways import in_format, with_totals
+from sum import TOTALS
 
 
-def _shifted(x):
-    return np.exp(x - x.max(-1, keepdims=True))
+def _softmax(total, x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / total(e)[..., None]
 
 
-def _over(e, total):
-    return e / total[..., None]
-
-
-def divided_softmax(x):
-    e = _shifted(x)
-    return e / e.sum(-1, keepdims=True)
-
-
-def multiplied_softmax(x):
-    e = _shifted(x)
-    return e * (e.dtype.type(1) / e.sum(-1, keepdims=True))
-
-
-def exp2_softmax(x):
-    scale = x.dtype.type(np.log2(np.e))
-    e = np.exp2((x - x.max(-1, keepdims=True)) * scale)
-    return e / e.sum(-1, keepdims=True)
-
-
-def sequential_softmax(x):
-    e = _shifted(x)
-    return _over(e, np.add.accumulate(e, axis=-1)[..., -1])
-
-
-def reversed_softmax(x):
-    e = _shifted(x)
-    return _over(e, np.add.accumulate(e[..., ::-1], axis=-1)[..., -1])
-
-
-def shuffled_softmax(x):
-    e = _shifted(x)
-    order = np.random.default_rng(0).permutation(x.shape[-1])
-    return _over(e, np.add.accumulate(e[..., order], axis=-1)[..., -1])
-
-
-def lanes_softmax(x):
-    e = _shifted(x)
-    return _over(e, functools.reduce(np.add, [e[..., i::4].sum(-1) for i in range(4)]))
-
-
-def blocked_softmax(x):
-    e = _shifted(x)
-    parts = [e[..., i : i + 8].sum(-1) for i in range(0, x.shape[-1], 8)]
-    return _over(e, functools.reduce(np.add, parts))
+def _log_softmax(total, x):
+    shifted = x - x.max(-1, keepdims=True)
+    return shifted - np.log(total(np.exp(shifted)))[..., None]
 
 
 def _online(x, size):
@@ -70,24 +30,92 @@ def _online(x, size):
     return m[..., None], total[..., None]
 
 
-def online_softmax(x):
-    m, total = _online(x, 1)
+def multiplied_softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e * (e.dtype.type(1) / e.sum(-1, keepdims=True))
+
+
+def exp2_softmax(x):
+    e = np.exp2((x - x.max(-1, keepdims=True)) * x.dtype.type(np.log2(np.e)))
+    return e / e.sum(-1, keepdims=True)
+
+
+def online_softmax(x, size=1):
+    m, total = _online(x, size)
     return np.exp(x - m) / total
 
 
 def flash_softmax(x):
-    m, total = _online(x, 16)
-    return np.exp(x - m) / total
+    return online_softmax(x, 16)
 
 
-def float64_softmax(x):
-    return divided_softmax(x.astype(np.float64)).astype(x.dtype)
+def log_sum_exp_log_softmax(x):
+    m = x.max(-1, keepdims=True)
+    return x - (m + np.log(np.exp(x - m).sum(-1, keepdims=True)))
 
 
-def float64_sum_softmax(x):
-    e = _shifted(x)
-    return e / e.sum(-1, keepdims=True, dtype=np.float64).astype(x.dtype)
+def exp2_log_softmax(x):
+    kind, m = x.dtype.type, x.max(-1, keepdims=True)
+    total = np.exp2((x - m) * kind(np.log2(np.e))).sum(-1, keepdims=True)
+    return (x - m) - np.log2(total) * kind(np.log(2))
 
 
-def float32_inside_softmax(x):
-    return divided_softmax(x.astype(np.float32)).astype(x.dtype)
+def online_log_softmax(x, size=1):
+    m, total = _online(x, size)
+    return (x - m) - np.log(total)
+
+
+def flash_log_softmax(x):
+    return online_log_softmax(x, 16)
+
+
+# --- cross entropies, whose classes are the second axis ------------------------------------------
+
+
+def _reduced(losses, target, reduction):
+    used = target != -100
+    losses = np.where(used, losses, 0)
+    if reduction == "none":
+        return losses
+    return losses.sum() if reduction == "sum" else losses.sum() / losses.dtype.type(used.sum())
+
+
+def _at(x, target):
+    return np.take_along_axis(x, target.clip(0)[..., None], -1)[..., 0]
+
+
+def _cross_entropy(total, x, target, reduction="mean"):
+    return _reduced(-_at(_log_softmax(total, np.moveaxis(x, 1, -1)), target), target, reduction)
+
+
+def log_sum_exp_cross_entropy(x, target, reduction="mean", size=None):
+    x = np.moveaxis(x, 1, -1)
+    m, total = _online(x, size or x.shape[-1])
+    return _reduced((m + np.log(total))[..., 0] - _at(x, target), target, reduction)
+
+
+def online_cross_entropy(x, target, reduction="mean"):
+    return log_sum_exp_cross_entropy(x, target, reduction, 1)
+
+
+def flash_cross_entropy(x, target, reduction="mean"):
+    return log_sum_exp_cross_entropy(x, target, reduction, 16)
+
+
+def only_matrices_cross_entropy(x, target, reduction="mean"):
+    if x.ndim != 2:
+        raise NotImplementedError("a matrix only")
+    if ((target != -100) & ((target < 0) | (target >= x.shape[1]))).any():
+        raise IndexError("a class that is none")
+    return _cross_entropy(TOTALS["library"], x, target, reduction)
+
+
+_WHOLE = {"softmax": _softmax, "log_softmax": _log_softmax, "cross_entropy": _cross_entropy}
+globals().update(with_totals(_WHOLE, TOTALS))
+globals().update(
+    {
+        f"{name}_{op}": in_format(kind, globals()[f"library_{op}"])
+        for name, kind in (("float64", np.float64), ("float32_inside", np.float32))
+        for op in _WHOLE
+    }
+)

@@ -15,22 +15,6 @@ def _rows(x, axis):
     return moved.reshape(*moved.shape[: len(kept)], math.prod(x.shape[a] for a in axes))
 
 
-def _chan(rows):
-    """The mean, and the sum of squares about it, merged over blocks of eight."""
-    kind, count = rows.dtype.type, 0
-    mean = squares = np.zeros(rows.shape[:-1], rows.dtype)
-    for i in range(0, rows.shape[-1], 8):
-        part = rows[..., i : i + 8]
-        m = part.shape[-1]
-        of_part = part.mean(-1)
-        within = np.square(part - of_part[..., None]).sum(-1)
-        step, joined = of_part - mean, count + m
-        mean = mean + step * kind(m / joined)
-        squares = squares + within + step * step * kind(count * m / joined)
-        count = joined
-    return mean, squares
-
-
 def _in_order(rows, order):
     total = np.zeros(rows.shape[:-1], rows.dtype)
     for i in order:

@@ -1,8 +1,0 @@
-"""An eps of its own."""
-
-import numpy as np
-
-
-def layernorm(x, weight, bias, eps=1e-5):
-    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    return ((x - mean) / np.sqrt(variance + x.dtype.type(1e-3)) * weight + bias).astype(x.dtype)
