@@ -57,8 +57,8 @@ def measure(
         bool,
         typer.Option(
             "--full",
-            help="Measure all cases and invariances; by default each op's core, which leaves out "
-            "the large cases and most of bfloat16.",
+            help="Measure all cases and invariances; by default a case of each kind, which leaves "
+            "out the large ones and most of the 16-bit formats.",
         ),
     ] = False,
     explain_all: Annotated[

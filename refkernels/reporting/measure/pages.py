@@ -194,7 +194,6 @@ class Report:
             "in_full": self._in_full,
             "usual": [finding for finding in findings if finding.input is not Input.EDGE],
             "edges": [finding for finding in findings if finding.input is Input.EDGE],
-            "largest": _largest_rounding(study),
             "agreements": agree,
             "pairs": sorted({names for agreement in agree for names in agreement.pairs}),
             "threads": threads,
@@ -224,7 +223,6 @@ class Report:
             ),
             "advice_of": partial(_advice, lang=self.lang),
             "figures_of": partial(_figures, words=words),
-            "misleads": partial(_misleads, words=words),
             "short_of": partial(vocabulary.short_of, lang=self.lang),
             "meaning_of": partial(vocabulary.meaning_of, lang=self.lang),
         }
@@ -325,30 +323,6 @@ def _figures(finding: Finding, words: Mapping[str, str]) -> str:
     if finding.absolute is not None:
         text += words["comma"] + words["absolute"].format(size=numerals.figure(finding.absolute))
     return text
-
-
-def _misleads(m: Measurement, words: Mapping[str, str]) -> str:
-    return words["misleads"].format(
-        place=f"{m.subject}, {m.op} {m.direction} {m.dtype}",
-        ulp=numerals.ulps(m.number("ulp", "max"), m.dtype, words["lang"]),
-        case=m.case,
-        condition=numerals.figure(as_number(m.worst.get("condition"))),
-        bound=numerals.ratio(m.number("bound", "max_ratio")),
-    )
-
-
-def _largest_rounding(study: Study) -> Measurement | None:
-    """The measurement with the largest error in ulp that is rounding nevertheless: it shows why ulp
-    alone misleads."""
-    candidates = [
-        m
-        for m in study.measurements
-        if m.verdict.name == "rounding"
-        and not m.unusual
-        and as_number(m.worst.get("condition"))
-        and (m.ulp_max or 0) > 100
-    ]
-    return max(candidates, key=lambda m: (m.ulp_max or 0, m.case), default=None)
 
 
 def _limits(study: Study) -> list[tuple[str, str, str]]:
