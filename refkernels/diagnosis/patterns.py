@@ -32,7 +32,7 @@ from refkernels.diagnosis.variants import precision
 from refkernels.diagnosis.variants.precision import all_in, rounded
 from refkernels.diagnosis.wrong import flush_shown, located, pattern, wrong_elements
 
-PLACES = ("unwritten_elements", "corrupted_elements")
+PLACES: tuple[str, ...] = ("unwritten_elements", "corrupted_elements")
 OF_RANGE = ("early_overflow", "flush_to_zero")  # of a format: no cut in a program says it better
 FITTED = ("part_multiplied", "constant_added")  # a number in a place where there was none
 _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29

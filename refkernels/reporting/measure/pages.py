@@ -35,7 +35,7 @@ from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.plots import draw_bounds, draw_growth
 from refkernels.reporting.measure.scores import blocks
 from refkernels.reporting.measure.series import growth_plots, safe_name
-from refkernels.reporting.measure.study import Measurement, Study, as_number, known_cause
+from refkernels.reporting.measure.study import Study, as_number, known_cause
 from refkernels.reporting.measure.symptoms import (
     Card,
     Symptom,
