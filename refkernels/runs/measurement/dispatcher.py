@@ -5,17 +5,15 @@ other, and none waits while the oracle works and answers are judged.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from refkernels.frameworks.gateway import Reply
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.targets import Target
 
 AHEAD = 96  # units asked and not yet judged, of several ops: work for judges beside a slow target
-KEPT = 1 << 16  # most elements of a case whose replies wait for the op's invariance
 ELEMENTS = 1 << 22  # most elements of their inputs, because their answers wait in memory
 
 
@@ -45,41 +43,11 @@ class Dispatcher:
 @dataclass(frozen=True)
 class AskedUnit:
     """A unit that the targets have been asked. `elements`: the number in its inputs. `records`
-    waits for the answers and judges them. `replies`: what each target will have answered, of a unit
-    with a case."""
+    waits for the answers and judges them."""
 
     unit: Unit
     elements: int
     records: Callable[[], list[dict[str, Any]]]
-    replies: Sequence[Future[Reply]] = ()
-
-
-class FirstReplies:
-    """The replies to small cases that invariance asks again: the first of its two answers."""
-
-    def __init__(self, units: Iterable[Unit]) -> None:
-        self._awaited = {
-            (*_subject(unit), case.name)
-            for unit in units
-            if unit.case is None
-            for case in unit.cases or unit.op.cases()
-        }
-        self._replies: dict[tuple[str, str, str], dict[str, Sequence[Future[Reply]]]] = {}
-
-    def keep(self, asked: AskedUnit) -> None:
-        case, subject = asked.unit.case, _subject(asked.unit)
-        if case is None or asked.elements > KEPT or (*subject, case.name) not in self._awaited:
-            return
-        self._replies.setdefault(subject, {})[case.name] = asked.replies
-
-    def take(self, unit: Unit) -> Mapping[str, Sequence[Future[Reply]]]:
-        """The targets' replies by case, for the invariance of the unit's op; they are then
-        forgotten."""
-        return self._replies.pop(_subject(unit), {})
-
-
-def _subject(unit: Unit) -> tuple[str, str, str]:
-    return unit.op.name, unit.dtype, unit.direction
 
 
 def in_advance(questions: Iterable[AskedUnit]) -> Iterator[AskedUnit]:

@@ -1,7 +1,6 @@
 """Does an answer depend on what it must not: the run, the position, the batch, the threads?
 
-`run_to_run` and `threads` compare whole answers over all cases of an op; the first answer of
-`run_to_run` is the one that the run has judged, if the case is small. For an elementwise op of
+`run_to_run` and `threads` compare whole answers over all cases of an op. For an elementwise op of
 floats `run_to_run` also compares the first calls in a fresh interpreter, which exposes a kernel
 that tries several numbers of threads before it settles. `position` moves the rows of one case
 (rotated by one, and reversed). `batch` computes some of its rows separately: 64 rows one by one,
@@ -12,7 +11,7 @@ interpreter takes minutes to start, only one interpreter is used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.frameworks.gateway import Reply, Session
+from refkernels.frameworks.gateway import Session
 from refkernels.metrology import agreement
 from refkernels.op import Case
 from refkernels.records.words import PROPERTIES
@@ -114,20 +113,11 @@ class ThreadedTargets:
         return replace(target, session=self._sessions[key])
 
 
-def ask_invariance(
-    unit: Unit,
-    dispatcher: Dispatcher,
-    threaded: ThreadedTargets,
-    first_replies: Mapping[str, Sequence[Future[Reply]]] | None = None,
-) -> AskedUnit:
-    """Ask the targets about an op's invariance; its records are one for each target and property.
-    `first_replies`: by case, what the targets were asked before and need not be asked again."""
+def ask_invariance(unit: Unit, dispatcher: Dispatcher, threaded: ThreadedTargets) -> AskedUnit:
+    """Ask the targets about an op's invariance; its records are one for each target and
+    property."""
     questions = list(_questions(unit))
-    replies = {
-        _place(target): {case: of_targets[k] for case, of_targets in (first_replies or {}).items()}
-        for k, target in enumerate(dispatcher.targets)
-    }
-    jobs = dispatcher.ask(_target_records, unit, questions, threaded, replies)
+    jobs = dispatcher.ask(_target_records, unit, questions, threaded)
     elements = sum(array.size for _, inputs, _ in questions for array in inputs.values())
     return AskedUnit(unit, elements, lambda: [record for job in jobs for record in job.result()])
 
@@ -142,21 +132,12 @@ def _questions(unit: Unit) -> Iterator[Question]:
             yield case, inputs, params
 
 
-def _place(target: Target) -> tuple[str, str]:
-    return target.framework, target.device
-
-
 def _target_records(
-    target: Target,
-    unit: Unit,
-    questions: Sequence[Question],
-    threaded: ThreadedTargets,
-    first_replies: Mapping[tuple[str, str], Mapping[str, Future[Reply]]],
+    target: Target, unit: Unit, questions: Sequence[Question], threaded: ThreadedTargets
 ) -> list[Record]:
     quick = _quick(unit, target, questions)
-    replies = first_replies[_place(target)]
     checks: dict[str, Callable[[], BitComparison]] = {
-        "run_to_run": lambda: _run_to_run(unit, target, quick, threaded, replies),
+        "run_to_run": lambda: _run_to_run(unit, target, quick, threaded),
         "position": lambda: _position(unit, target, quick),
         "batch": lambda: _batch(unit, target, quick),
         "threads": lambda: _threads(unit, target, quick, threaded),
@@ -203,33 +184,21 @@ def _ask(
     unit: Unit, target: Target, inputs: Mapping[str, npt.NDArray[Any]], params: Mapping[str, Any]
 ) -> Outputs:
     op = unit.op
-    return _outputs(target.run(op.name, unit.direction, inputs, params, op.differentiated))
-
-
-def _outputs(reply: Reply) -> Outputs:
+    reply = target.run(op.name, unit.direction, inputs, params, op.differentiated)
     if reply.status != "ok" or reply.outputs is None:
         raise NoAnswer(reply.status, reply.reason, reply.started)
     return dict(reply.outputs)
 
 
 def _compare(
-    unit: Unit,
-    first: Target,
-    second: Target,
-    questions: Sequence[Question],
-    first_replies: Mapping[str, Future[Reply]] | None = None,
+    unit: Unit, first: Target, second: Target, questions: Sequence[Question]
 ) -> BitComparison:
-    """Ask both targets every case, the first only where it has not replied. A case that the
-    framework refuses is skipped."""
+    """Ask both targets every case. A case that the framework refuses is skipped."""
     comparison = BitComparison()
-    replies = first_replies or {}
     fault: NoAnswer | None = None
     for case, inputs, params in questions:
         try:
-            if case.name in replies:  # the target's thread has answered it before it came here
-                expected = _outputs(replies[case.name].result())
-            else:
-                expected = _ask(unit, first, inputs, params)
+            expected = _ask(unit, first, inputs, params)
             comparison.add(case.name, expected, _ask(unit, second, inputs, params))
         except NoAnswer as refusal:
             if refusal.args[0] not in REFUSALS:
@@ -241,13 +210,9 @@ def _compare(
 
 
 def _run_to_run(
-    unit: Unit,
-    target: Target,
-    questions: Sequence[Question],
-    threaded: ThreadedTargets,
-    first_replies: Mapping[str, Future[Reply]],
+    unit: Unit, target: Target, questions: Sequence[Question], threaded: ThreadedTargets
 ) -> BitComparison:
-    comparison = _compare(unit, target, target, questions, first_replies)
+    comparison = _compare(unit, target, target, questions)
     if unit.op.elementwise and not unit.op.kinds and not target.emulated:
         inputs = _delicate(unit)
         _, fresh = threaded.pair(target)

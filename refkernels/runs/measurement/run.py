@@ -24,12 +24,7 @@ from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.records.files import stored
 from refkernels.records.journal import JournalError
-from refkernels.runs.measurement.dispatcher import (
-    AskedUnit,
-    Dispatcher,
-    FirstReplies,
-    in_advance,
-)
+from refkernels.runs.measurement.dispatcher import AskedUnit, Dispatcher, in_advance
 from refkernels.runs.measurement.invariance import ThreadedTargets, ask_invariance
 from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
 from refkernels.runs.measurement.judges import UNITS_EACH, Judges
@@ -170,15 +165,13 @@ def _measure_units(
     first = {unit.key for unit in plan.first}
     shown = len(first) == len(plan.units)
     end = time.monotonic() + FIRST_TABLE_SECONDS
-    threaded, first_replies = ThreadedTargets(timeout), FirstReplies(open_units)
+    threaded = ThreadedTargets(timeout)
     if any(unit.case is None for unit in open_units):
         threaded.begin(targets)
     try:
         with Dispatcher(targets) as dispatcher:
             try:
-                questions = (
-                    _ask(unit, dispatcher, judges, threaded, first_replies) for unit in open_units
-                )
+                questions = (_ask(unit, dispatcher, judges, threaded) for unit in open_units)
                 for asked in in_advance(questions):
                     if not shown and (asked.unit.key not in first or time.monotonic() > end):
                         keys = (ENVIRONMENTS, *(key for key in journal.done if key in first))
@@ -204,17 +197,11 @@ def _has_answer(record: Record) -> bool:
 
 
 def _ask(
-    unit: Unit,
-    dispatcher: Dispatcher,
-    judges: Judges,
-    threaded: ThreadedTargets,
-    first_replies: FirstReplies,
+    unit: Unit, dispatcher: Dispatcher, judges: Judges, threaded: ThreadedTargets
 ) -> AskedUnit:
     if unit.case is None:
-        return ask_invariance(unit, dispatcher, threaded, first_replies.take(unit))
-    asked = ask_unit(unit, dispatcher, judges.judge)
-    first_replies.keep(asked)
-    return asked
+        return ask_invariance(unit, dispatcher, threaded)
+    return ask_unit(unit, dispatcher, judges.judge)
 
 
 def _explain(

@@ -32,7 +32,7 @@ def ask_unit(unit: Unit, dispatcher: Dispatcher, judge: Judge) -> AskedUnit:
     inputs, params = _question(unit)
     replies = dispatcher.ask(_answer, unit, inputs, params)
     elements = sum(array.size for array in inputs.values())
-    return AskedUnit(unit, elements, judge(unit, dispatcher.targets, replies), replies)
+    return AskedUnit(unit, elements, judge(unit, dispatcher.targets, replies))
 
 
 def _question(unit: Unit) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:

@@ -13,12 +13,11 @@ from refkernels import registry
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.op import Direction
 from refkernels.runs.measurement import invariance
-from refkernels.runs.measurement.dispatcher import KEPT, AskedUnit, Dispatcher, FirstReplies
+from refkernels.runs.measurement.dispatcher import Dispatcher
 from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedTargets, ask_invariance
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.targets import Target
 from refkernels.runs.measurement.unanswered import TargetQuestion
-from refkernels.runs.measurement.unit import ask_unit
 
 Array = npt.NDArray[Any]
 
@@ -218,48 +217,3 @@ def test_a_case_that_took_the_target_long_is_not_asked_again() -> None:
         target.unanswered.slow.append((least, Reply("ok", seconds=0.0)))
         records = ask_invariance(unit, dispatcher, Threaded(1.0)).records()
     assert {record["status"] for record in records} == {"timeout"}
-
-
-@pytest.mark.parametrize("wrong", [False, True])
-def test_an_answer_that_was_judged_is_the_first_of_two(wrong: bool) -> None:
-    """The targets are asked a case once more, not twice; if the judged answer differs, it shows."""
-    op = registry.get("sin")
-    cases = tuple(op.cases()[:2])
-    invariance = Unit(op, None, "float32", "forward", cases)
-    kernel = Kernel("nothing")
-    first_replies = FirstReplies([invariance])
-    with Dispatcher([target_of_kernel(kernel)]) as dispatcher:
-        ask_invariance(invariance, dispatcher, Threaded(1.0)).records()
-        calls, kernel.calls = kernel.calls, 0
-        for case in cases:
-            asked = ask_unit(Unit(op, case, "float32", "forward"), dispatcher, not_judged)
-            first_replies.keep(asked)
-            assert [reply.result().status for reply in asked.replies] == ["ok"]
-        kernel.fault = "threads" if wrong else "nothing"  # with 2 threads, every element
-        kernel.threads = 2
-        replies = first_replies.take(invariance)
-        assert list(replies) == [case.name for case in cases]
-        records = ask_invariance(invariance, dispatcher, Threaded(1.0), replies).records()
-        assert kernel.calls == calls
-    assert records[0]["property"] == "run_to_run"
-    assert records[0]["holds"] is not wrong
-    assert records[0]["elements"] > 0
-    assert not first_replies.take(invariance)
-
-
-def test_only_small_cases_that_invariance_asks_again_are_kept() -> None:
-    op = registry.get("sin")
-    small, left_out = op.cases()[:2]
-    first_replies = FirstReplies([Unit(op, None, "float32", "forward", (small,))])
-    for case, dtype, elements in (
-        (small, "float32", KEPT + 1),
-        (small, "float64", 5),
-        (left_out, "float32", 5),
-    ):
-        unit = Unit(op, case, dtype, "forward")
-        first_replies.keep(AskedUnit(unit, elements, list))
-        assert not first_replies.take(unit)
-
-
-def not_judged(*_: Any) -> Any:
-    return list
