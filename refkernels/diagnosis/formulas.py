@@ -388,12 +388,11 @@ def _unstable(
             Answer({name: reference}, {name: limit}, {name: model}),
         )  # fmt: skip
         ratio = 1.0 if not (wrong & numbers).any() or result is None else result.over_plain
-        if not 1.0 / LIKE <= ratio <= LIKE or (
-            not np.any(modelled_error[wrong] > 0.0) and numbers.all()
-        ):
-            continue
+        beyond = modelled_error > problem.truth.bound[name]
+        if not 1.0 / LIKE <= ratio <= LIKE or (numbers.all() and not beyond.any()):
+            continue  # a model within the bound gives no wrong number
         misplaced = (np.isfinite(doubles) != np.isfinite(modelled)) & np.isfinite(exact)
-        either = (wrong | (modelled_error > problem.truth.bound[name])) & numbers
+        either = (wrong | beyond) & numbers
         apart = np.abs(doubles - modelled)[either]
         largest = float(np.max(error[either], initial=0.0)) or 1.0  # so that no square overflows
         between, of_kernel = (np.linalg.norm(errors / largest) for errors in (apart, error[either]))
