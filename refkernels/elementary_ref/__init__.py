@@ -26,47 +26,13 @@ it and of gelu_tanh. Tails of those below exp(-1400) have 2^-71.
 
 __kernels_of__ = ("kernels.elementary", "elementwise")
 
-from typing import Any
+from functools import partial
 
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.elementary_ref.functions import FUNCTIONS
-from refkernels.elementwise import oracle
-from refkernels.elementwise.ops import Family
-
-__all__ = [
-    "OPS",
-    "backward",
-    "backward_bound",
-    "backward_condition",
-    "backward_plain",
-    "cases",
-    "cosh",
-    "erf",
-    "erfc",
-    "exp",
-    "exp2",
-    "expm1",
-    "forward_bound",
-    "forward_condition",
-    "forward_plain",
-    "gelu",
-    "gelu_tanh",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "reciprocal",
-    "rsqrt",
-    "sigmoid",
-    "silu",
-    "sinh",
-    "softplus",
-    "sqrt",
-    "tanh",
-]
+from refkernels.elementwise.ops import STANDARD, Family, named
 
 _FAMILY = Family("elementary_ref", FUNCTIONS)
+__all__ = ["OPS", *named(_FAMILY)]
 OPS = _FAMILY.ops
 backward = _FAMILY.backward
 backward_bound = _FAMILY.backward_bound
@@ -76,195 +42,99 @@ cases = _FAMILY.cases
 forward_bound = _FAMILY.forward_bound
 forward_condition = _FAMILY.forward_condition
 forward_plain = _FAMILY.forward_plain
-_BY_NAME = {function.name: function for function in FUNCTIONS}
+_like_exp = partial(_FAMILY.public, like="exp")
+_HENDRYCKS = "Hendrycks and Gimpel (2016), arXiv:1606.08415"
 
-
-def exp(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = e^x, element by element.
-
-    x           float16, bfloat16, float32 or float64, of any shape (NumPy, DLPack, `__array__`)
-    certify     the question (`refkernels.Enclosure`)
-
-    Relative radius <= 2^-103 for float64 (2^-72 beyond 2^±2000), 2^-49 for narrower inputs unless
-    the question needs more; exp(±0) = 1 exactly, exp(-inf) = 0. The bound of kernels is
-    `forward_bound`: a library limit in ulp, or that of the function's forms.
-    Raises TypeError for other dtypes, ValueError for an unknown question.
-    Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["exp"], x, certify)
-
-
-def exp2(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = 2^x.
-
-    Relative radius <= 2^-103; integers give the power of two itself.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["exp2"], x, certify)
-
-
-def expm1(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = e^x - 1, accurate near 0.
-
-    Relative radius <= 2^-95; expm1(±0) = ±0, expm1(-inf) = -1.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["expm1"], x, certify)
-
-
-def log(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = log x, the natural logarithm.
-
-    Relative radius <= 2^-100, near 1 too; log(±0) = -inf, NaN below.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["log"], x, certify)
-
-
-def log2(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = log x / log 2.
-
-    Relative radius <= 2^-99; powers of two give their exponent itself.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["log2"], x, certify)
-
-
-def log10(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = log x / log 10.
-
-    Relative radius <= 2^-99; log10(±0) = -inf, NaN below.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["log10"], x, certify)
-
-
-def log1p(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = log(1 + x), accurate near 0.
-
-    Relative radius <= 2^-100; log1p(±0) = ±0, log1p(-1) = -inf, NaN below.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1 (logp1).
-    """
-    return oracle.forward(_BY_NAME["log1p"], x, certify)
-
-
-def sinh(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = (e^x - e^-x) / 2.
-
-    Relative radius <= 2^-94; sinh(±0) = ±0.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["sinh"], x, certify)
-
-
-def cosh(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = (e^x + e^-x) / 2.
-
-    Relative radius <= 2^-102; cosh(±0) = 1 exactly.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["cosh"], x, certify)
-
-
-def tanh(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = sinh x / cosh x.
-
-    Relative radius <= 2^-94; tanh(±0) = ±0, tanh(±inf) = ±1.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["tanh"], x, certify)
-
-
-def sigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = 1 / (1 + e^-x).
-
-    Relative radius <= 2^-101; sigmoid(-inf) = 0, sigmoid(inf) = 1.
-    Otherwise as `exp`. Source: SciPy documentation, `scipy.special.expit`.
-    """
-    return oracle.forward(_BY_NAME["sigmoid"], x, certify)
-
-
-def silu(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = x / (1 + e^-x).
-
-    Relative radius <= 2^-101; silu(±0) = ±0, silu(-inf) = -0, its limit from below.
-    Otherwise as `exp`. Source: Elfwing, Uchibe and Doya (2018), arXiv:1702.03118.
-    """
-    return oracle.forward(_BY_NAME["silu"], x, certify)
-
-
-def softplus(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = log(1 + e^x).
-
-    Relative radius <= 2^-99; softplus(-inf) = 0.
-    Otherwise as `exp`. Source: Dugas et al. (2001), "Incorporating second-order functional
-    knowledge for better option pricing", NIPS 13.
-    """
-    return oracle.forward(_BY_NAME["softplus"], x, certify)
-
-
-def sqrt(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = √x, the square root.
-
-    Relative radius <= 2^-105, 0 where the root is a float64; sqrt(-0) = -0, NaN below.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 5.4.1 (squareRoot).
-    """
-    return oracle.forward(_BY_NAME["sqrt"], x, certify)
-
-
-def rsqrt(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = 1 / √x.
-
-    Relative radius <= 2^-102; rsqrt(0) = inf, rsqrt(-0) = -inf, NaN below.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 9.2.1 (rSqrt).
-    """
-    return oracle.forward(_BY_NAME["rsqrt"], x, certify)
-
-
-def reciprocal(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = 1 / x.
-
-    Relative radius <= 2^-105, 0 where it is exact; reciprocal(±0) = ±inf.
-    Otherwise as `exp`. Source: IEEE 754-2019, section 5.4.1 (division).
-    """
-    return oracle.forward(_BY_NAME["reciprocal"], x, certify)
-
-
-def erf(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = 2/√π times the integral of e^(-t²) from 0 to x.
-
-    Relative radius <= 2^-101 for float64, 2^-44 for narrower inputs; erf(±0) = ±0, erf(±inf) = ±1.
-    Otherwise as `exp`. Source: NIST DLMF, equation 7.2.1.
-    """
-    return oracle.forward(_BY_NAME["erf"], x, certify)
-
-
-def erfc(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = 1 - erf(x), accurate however small it is.
-
-    Relative radius <= 2^-100 for float64, 2^-44 for narrower inputs;
-    erfc(±0) = 1, erfc(inf) = 0, erfc(-inf) = 2. Otherwise as `exp`.
-    Source: NIST DLMF, equation 7.2.2.
-    """
-    return oracle.forward(_BY_NAME["erfc"], x, certify)
-
-
-def gelu(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = x Φ(x) = x erfc(-x / √2) / 2, Φ the distribution function of the normal distribution.
-
-    Relative radius <= 2^-100 for float64, 2^-44 for narrower inputs;
-    gelu(±0) = ±0, gelu(-inf) = -0, its limit from below. Otherwise as `exp`.
-    Source: Hendrycks and Gimpel (2016), arXiv:1606.08415.
-    """
-    return oracle.forward(_BY_NAME["gelu"], x, certify)
-
-
-def gelu_tanh(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), gelu's usual approximation, as a function of
-    its own: √(2/π) is the real number and 0.044715 the decimal fraction, not their floats.
-
-    Relative radius <= 2^-92 for float64, 2^-44 for narrower inputs;
-    gelu_tanh(±0) = ±0, gelu_tanh(-inf) = -0, its limit from below. Otherwise as `exp`.
-    Source: Hendrycks and Gimpel (2016), arXiv:1606.08415.
-    """
-    return oracle.forward(_BY_NAME["gelu_tanh"], x, certify)
+exp = _FAMILY.public(
+    "exp",
+    "e^x, element by element",
+    "Relative radius <= 2^-103 (2^-72 beyond 2^±2000); exp(±0) = 1 exactly, exp(-inf) = 0",
+)
+exp2 = _like_exp("exp2", "2^x", "Relative radius <= 2^-103; integers give the power of two itself")
+expm1 = _like_exp(
+    "expm1",
+    "e^x - 1, accurate near 0",
+    "Relative radius <= 2^-95; expm1(±0) = ±0, expm1(-inf) = -1",
+)
+log = _like_exp(
+    "log",
+    "log x, the natural logarithm",
+    "Relative radius <= 2^-100, near 1 too; log(±0) = -inf, NaN below",
+)
+log2 = _like_exp(
+    "log2", "log x / log 2", "Relative radius <= 2^-99; powers of two give their exponent itself"
+)
+log10 = _like_exp(
+    "log10", "log x / log 10", "Relative radius <= 2^-99; log10(±0) = -inf, NaN below"
+)
+log1p = _like_exp(
+    "log1p",
+    "log(1 + x), accurate near 0",
+    "Relative radius <= 2^-100; log1p(±0) = ±0, log1p(-1) = -inf, NaN below",
+    f"{STANDARD} (logp1)",
+)
+sinh = _like_exp("sinh", "(e^x - e^-x) / 2", "Relative radius <= 2^-94; sinh(±0) = ±0")
+cosh = _like_exp("cosh", "(e^x + e^-x) / 2", "Relative radius <= 2^-102; cosh(±0) = 1 exactly")
+tanh = _like_exp(
+    "tanh", "sinh x / cosh x", "Relative radius <= 2^-94; tanh(±0) = ±0, tanh(±inf) = ±1"
+)
+sigmoid = _like_exp(
+    "sigmoid",
+    "1 / (1 + e^-x)",
+    "Relative radius <= 2^-101; sigmoid(-inf) = 0, sigmoid(inf) = 1",
+    "SciPy documentation, `scipy.special.expit`",
+)
+silu = _like_exp(
+    "silu",
+    "x / (1 + e^-x)",
+    "Relative radius <= 2^-101; silu(±0) = ±0, silu(-inf) = -0, its limit from below",
+    "Elfwing, Uchibe and Doya (2018), arXiv:1702.03118",
+)
+softplus = _like_exp(
+    "softplus",
+    "log(1 + e^x)",
+    "Relative radius <= 2^-99; softplus(-inf) = 0",
+    "Dugas et al. (2001), NIPS 13",
+)
+sqrt = _like_exp(
+    "sqrt",
+    "√x, the square root",
+    "Relative radius <= 2^-105, 0 where the root is a float64; sqrt(-0) = -0, NaN below",
+    "IEEE 754-2019, section 5.4.1 (squareRoot)",
+)
+rsqrt = _like_exp(
+    "rsqrt",
+    "1 / √x",
+    "Relative radius <= 2^-102; rsqrt(0) = inf, rsqrt(-0) = -inf, NaN below",
+    f"{STANDARD} (rSqrt)",
+)
+reciprocal = _like_exp(
+    "reciprocal",
+    "1 / x",
+    "Relative radius <= 2^-105, 0 where it is exact; reciprocal(±0) = ±inf",
+    "IEEE 754-2019, section 5.4.1 (division)",
+)
+erf = _like_exp(
+    "erf",
+    "2/√π times the integral of e^(-t²) from 0 to x",
+    "Relative radius <= 2^-101, of narrower inputs 2^-44; erf(±0) = ±0, erf(±inf) = ±1",
+    "NIST DLMF, equation 7.2.1",
+)
+erfc = _like_exp(
+    "erfc",
+    "1 - erf(x), accurate however small it is",
+    "Relative radius <= 2^-100, of narrower inputs 2^-44; erfc(±0) = 1, erfc(inf) = 0",
+    "NIST DLMF, equation 7.2.2",
+)
+gelu = _like_exp(
+    "gelu",
+    "x Φ(x) = x erfc(-x / √2) / 2, Φ the distribution function of the normal distribution",
+    "Relative radius <= 2^-100, of narrower inputs 2^-44; gelu(±0) = ±0, gelu(-inf) = -0",
+    _HENDRYCKS,
+)
+gelu_tanh = _like_exp(
+    "gelu_tanh",
+    "x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), with the real √(2/π) and the decimal 0.044715",
+    "Relative radius <= 2^-92, of narrower inputs 2^-44; gelu_tanh(±0) = ±0, gelu_tanh(-inf) = -0",
+    _HENDRYCKS,
+)

@@ -1,5 +1,6 @@
 """A family's public functions by name, and the `Op` record of each function."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,15 @@ from refkernels.elementwise import bounds, oracle, plain
 from refkernels.elementwise.function import Array, Doubles, Function
 from refkernels.elementwise.solution import FunctionSolution, SlopeSolution
 from refkernels.op import DIRECTIONS, Case, Op
+
+STANDARD = "IEEE 754-2019, section 9.2.1"
+_SHARED = """
+x           float16, bfloat16, float32 or float64, of any shape (NumPy, DLPack, `__array__`)
+certify     the question (`refkernels.Enclosure`)
+
+The radius is that of float64; narrower inputs have 2^-49 unless the question needs more. The bound
+of kernels is `forward_bound`: a library limit in ulp, or that of the function's forms.
+Raises TypeError for other dtypes, ValueError for an unknown question."""
 
 
 class Family:
@@ -32,6 +42,22 @@ class Family:
                 f"{self.module} knows {', '.join(leading)} and {last}, not {shown(name)}."
             )
         return self.functions[name]
+
+    def public(
+        self, name: str, is_: str, exact: str, source: str = STANDARD, like: str = ""
+    ) -> Callable[..., Enclosure]:
+        """The function of that name, for users: what it is, how exactly, by whom; all else is
+        told of the one that it is `like`, or here."""
+        known = self.function(name)
+
+        def function(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+            return oracle.forward(known, x, certify)
+
+        rest = f"Otherwise as `{like}`." if like else _SHARED
+        function.__name__ = function.__qualname__ = name
+        function.__module__ = f"refkernels.{self.module}"
+        function.__doc__ = f"y = {is_}.\n\n{exact}.\n{rest}\nSource: {source}."
+        return function
 
     def forward(self, name: str, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
         """f(x): see `oracle.forward`."""
@@ -130,3 +156,9 @@ class Family:
             fast=function.fast,
             real_function=function,
         )
+
+
+def named(family: Family) -> list[str]:
+    """The names of a family's public functions."""
+    passes = (d + part for d in DIRECTIONS for part in ("", "_bound", "_condition", "_plain"))
+    return sorted({*passes, "cases", *family.functions} - {"forward"})

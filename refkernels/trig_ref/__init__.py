@@ -14,30 +14,13 @@ Multiple precision decides the elements that are still open (`exact`).
 
 __kernels_of__ = ("kernels.trigonometric", "elementwise")
 
-from refkernels.elementwise.ops import Family
-from refkernels.trig_ref.functions import FUNCTIONS, acos, asin, atan, cos, cospi, sin, sinpi, tan
+from functools import partial
 
-__all__ = [
-    "OPS",
-    "acos",
-    "asin",
-    "atan",
-    "backward",
-    "backward_bound",
-    "backward_condition",
-    "backward_plain",
-    "cases",
-    "cos",
-    "cospi",
-    "forward_bound",
-    "forward_condition",
-    "forward_plain",
-    "sin",
-    "sinpi",
-    "tan",
-]
+from refkernels.elementwise.ops import STANDARD, Family, named
+from refkernels.trig_ref.functions import FUNCTIONS
 
 _FAMILY = Family("trig_ref", FUNCTIONS)
+__all__ = ["OPS", *named(_FAMILY)]
 OPS = _FAMILY.ops
 backward = _FAMILY.backward
 backward_bound = _FAMILY.backward_bound
@@ -47,3 +30,26 @@ cases = _FAMILY.cases
 forward_bound = _FAMILY.forward_bound
 forward_condition = _FAMILY.forward_condition
 forward_plain = _FAMILY.forward_plain
+_like_sin, _like_asin = (partial(_FAMILY.public, like=name) for name in ("sin", "asin"))
+
+sin = _FAMILY.public(
+    "sin",
+    "sin x, in radians",
+    "Relative radius <= 2^-101; sin(±0) = ±0 exactly; infinities and NaN give NaN",
+    f"{STANDARD}; for the reduction Payne and Hanek (1983), doi:10.1145/1057600.1057602",
+)
+cos = _like_sin("cos", "cos x", "cos(±0) = 1 exactly")
+tan = _like_sin("tan", "tan x", "Twice the radius; tan(±0) = ±0 exactly")
+asin = _like_sin(
+    "asin",
+    "asin x, the angle in [-pi/2, pi/2] whose sine is x",
+    "Relative radius <= 2^-99; asin(±0) = ±0 exactly; NaN for |x| > 1",
+)
+acos = _like_asin("acos", "acos x, the angle in [0, pi] whose cosine is x", "acos(1) = +0 exactly")
+atan = _like_asin(
+    "atan",
+    "atan x, the angle in [-pi/2, pi/2] whose tangent is x",
+    "atan(±inf) encloses ±pi/2",
+)
+sinpi = _like_sin("sinpi", "sin(pi x)", "Exact at multiples of 1/2, with sinpi(±n) = ±0")
+cospi = _like_sin("cospi", "cos(pi x)", "Exact at multiples of 1/2, with cospi(n + 1/2) = +0")

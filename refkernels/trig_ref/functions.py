@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Certify
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Doubles, Function
 from refkernels.kernels.trigonometric import float64, inverse, inverse_float64, turns, values
@@ -122,72 +120,3 @@ def _function(name: str) -> Function:
 
 FUNCTIONS = tuple(_function(name) for name in _KERNELS)
 _BY_NAME = {function.name: function for function in FUNCTIONS}
-
-
-def sin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = sin x, of every element, in radians.
-
-    x: any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`). Relative
-    radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more; sin(±0)
-    = ±0 exactly; infinities and NaN give NaN. The bound of kernels is `forward_bound`, a library
-    limit in ulp. Raises TypeError for other dtypes and ValueError for an unknown question. Sources:
-    IEEE 754-2019, section 9.2.1; for the reduction Payne and Hanek (1983),
-    doi:10.1145/1057600.1057602; the error budgets in `values` and `float64` of
-    `kernels.trigonometric`.
-    """
-    return oracle.forward(_BY_NAME["sin"], x, certify)
-
-
-def cos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = cos x; otherwise as `sin`. For float64 cos(±0) = 1 exactly. Source: IEEE 754-2019,
-    section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["cos"], x, certify)
-
-
-def tan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = tan x; otherwise as `sin`, with twice its radius. tan(±0) = ±0 exactly. Source: IEEE
-    754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["tan"], x, certify)
-
-
-def asin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = asin x, the angle in [-pi/2, pi/2] whose sine is x. Otherwise as `sin`.
-
-    Relative radius <= 2^-99 for float64, 2^-49 for narrower inputs unless the question needs more;
-    asin(±0) = ±0 exactly; NaN for |x| > 1. Source: IEEE 754-2019, section 9.2.1, and the error
-    budgets in `inverse` and `inverse_float64` of `kernels.trigonometric`.
-    """
-    return oracle.forward(_BY_NAME["asin"], x, certify)
-
-
-def acos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = acos x, the angle in [0, pi] whose cosine is x; otherwise as `asin`. acos(1) = +0
-    exactly. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["acos"], x, certify)
-
-
-def atan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = atan x, the angle in [-pi/2, pi/2] whose tangent is x; otherwise as `asin`. atan(±inf)
-    encloses ±pi/2. Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["atan"], x, certify)
-
-
-def sinpi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = sin(pi x), element by element. Otherwise as `sin`.
-
-    Relative radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more.
-    Exact at multiples of 1/2, with sinpi(±n) = ±0; infinities and NaN give NaN.
-    Source: IEEE 754-2019, section 9.2.1, and the budget in `kernels.trigonometric.turns`.
-    """
-    return oracle.forward(_BY_NAME["sinpi"], x, certify)
-
-
-def cospi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = cos(pi x); otherwise as `sinpi`. Exact at multiples of 1/2, with cospi(n + 1/2) = +0.
-    Source: IEEE 754-2019, section 9.2.1.
-    """
-    return oracle.forward(_BY_NAME["cospi"], x, certify)
