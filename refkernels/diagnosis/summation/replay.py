@@ -26,8 +26,6 @@ def replay(
     is fma(a, b, sum). Raises ValueError for other shapes or dtypes, and for a tree whose nodes add
     more than two values at once, because hardware rounds these in ways of its own.
     """
-    if not isinstance(tree, SummationTree):
-        raise TypeError(f"tree is of type {type(tree).__name__}: `reveal` gives a SummationTree.")
     a = as_float_array(a, "a")
     b = None if b is None else as_float_array(b, "b")
     if a.dtype not in (np.float32, np.float64) or (b is not None and b.dtype != a.dtype):

@@ -16,14 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arguments import as_function
 from refkernels.arithmetic.scalars import as_count, as_real
-from refkernels.arithmetic.wording import shown
 from refkernels.diagnosis.summation.tree import SummationTree
 
 Box = Callable[[npt.NDArray[np.float64]], float]
@@ -51,8 +48,7 @@ def reveal(
     progress  is called with the number of questions asked so far
     Raises RevealError where the answers are those of no tree (the order depends on the values, the
     sum is exact or compensated, or n units are not exact in the box's format), ValueError for
-    n < 1 and unless 0 < n unit < mask < inf, and TypeError for a box that is not a function and a
-    size that is not a number.
+    n < 1 and unless 0 < n unit < mask < inf.
     """
     n = as_count(n, "n")
     if n > _MOST:
@@ -63,8 +59,6 @@ def reveal(
             f"unit is {unit!r} and mask {mask!r}: {n} units must be positive and vanish beside a "
             "finite mask."
         )
-    box = as_function(box, "box")
-    progress = None if progress is None else as_function(progress, "progress")
     questions = _Questions(box, n, unit, mask, progress)
     if n == 1:
         return SummationTree.of(1, ())
@@ -87,21 +81,18 @@ class _Questions:
         self.asked = 0
 
     def check_plain(self) -> None:
-        answer = self._total(np.full(self.n, self.unit))
+        answer = float(self.box(np.full(self.n, self.unit)))
         if answer != self.n * self.unit:
             raise RevealError(
                 f"The sum of {self.n} times {self.unit!r} is {answer!r} there: its format cannot "
                 "hold the count, so ask for fewer values."
             )
 
-    def _total(self, values: npt.NDArray[np.float64]) -> float:
-        return total(self.box, values)
-
     def size(self, i: int, j: int) -> int:
         """How many leaves the lowest node above i and j has."""
         values = np.full(self.n, self.unit)
         values[i], values[j] = self.mask, -self.mask
-        answer = self._total(values) / self.unit
+        answer = float(self.box(values)) / self.unit
         self.asked += 1
         if self.progress is not None:
             self.progress(self.asked)
@@ -200,12 +191,7 @@ def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
     leaf on the other side of its addition holds minus the rounded square, all other products are
     zero. The sum is the tail exactly where the product was not rounded first.
     A product that opens a sum is never marked: nothing can show whether it was rounded.
-    Raises TypeError for anything but a tree, function or integer.
     """
-    p = as_count(p, "p")
-    box = as_function(box, "box")
-    if not isinstance(tree, SummationTree):
-        raise TypeError(f"tree is of type {type(tree).__name__}: `reveal` gives a SummationTree.")
     h = -(-p // 2)
     factor = 1.0 + 2.0**-h
     rounded = 1.0 + 2.0 ** (1 - h)  # the tail 2^-2h is at most half an ulp; ties go to even
@@ -216,20 +202,10 @@ def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
             a, b = np.zeros(tree.leaves), np.zeros(tree.leaves)
             a[leaf] = b[leaf] = factor
             a[other], b[other] = -rounded, 1.0
-            if total(box, a, b) != 0.0:
+            if float(box(a, b)) != 0.0:
                 fused.append(leaf)
                 break
     return tree.with_fused(fused)
-
-
-def total(box: Callable[..., Any], *values: npt.NDArray[np.float64]) -> float:
-    """A box's answer. Raises TypeError where it is not a number, or the box takes no arrays."""
-    try:
-        return float(box(*values))
-    except (TypeError, ValueError) as failure:
-        raise TypeError(
-            f"The box gives no number for arrays of {len(values[0])} values: {shown(str(failure))}."
-        ) from failure
 
 
 def _any_leaf(tree: SummationTree, node: int) -> int:
