@@ -29,19 +29,20 @@ __kernels_of__ = ("kernels.elementary", "elementwise")
 from functools import partial
 
 from refkernels.elementary_ref.functions import FUNCTIONS
+from refkernels.elementwise import bounds, oracle, plain
 from refkernels.elementwise.ops import STANDARD, Family, named
 
 _FAMILY = Family("elementary_ref", FUNCTIONS)
 __all__ = ["OPS", *named(_FAMILY)]
 OPS = _FAMILY.ops
-backward = _FAMILY.backward
-backward_bound = _FAMILY.backward_bound
-backward_condition = _FAMILY.backward_condition
-backward_plain = _FAMILY.backward_plain
+backward = _FAMILY.by_name(oracle.backward)
+backward_bound = _FAMILY.by_name(bounds.backward_bound)
+backward_condition = _FAMILY.by_name(bounds.backward_condition)
+backward_plain = _FAMILY.by_name(plain.backward_plain)
 cases = _FAMILY.cases
-forward_bound = _FAMILY.forward_bound
-forward_condition = _FAMILY.forward_condition
-forward_plain = _FAMILY.forward_plain
+forward_bound = _FAMILY.by_name(bounds.forward_bound)
+forward_condition = _FAMILY.by_name(bounds.forward_condition)
+forward_plain = _FAMILY.by_name(plain.forward_plain)
 _like_exp = partial(_FAMILY.public, like="exp")
 _HENDRYCKS = "Hendrycks and Gimpel (2016), arXiv:1606.08415"
 

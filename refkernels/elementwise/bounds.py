@@ -89,8 +89,7 @@ def form_bounds(
     `backward_bound` do."""
     target, allowed = formats.get(format), _limit(limit, LIMIT)
     if len(arrays) == 1:
-        inputs: tuple[Array, ...] = (as_float_array(arrays[0], "x"),)
-        return _of_forms(function, function.forms, inputs, target, allowed)
+        return _of_forms(function, function.forms, (as_float_array(*arrays, "x"),), target, allowed)
     return _of_forms(function, function.slope_forms, oracle.pair_of(*arrays), target, allowed)
 
 
@@ -106,7 +105,7 @@ def _of_forms(
     limit: float,
 ) -> Bounds:
     """The bounds by form. Where a form leaves the format's range, the largest bound of the other
-    forms holds for it."""
+    forms holds for it, and where all do, the limit in ulp of the exact result."""
     shape = inputs[0].shape
     flat = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
     bounds = np.empty((len(forms), flat[0].size))
@@ -125,22 +124,14 @@ def _of_forms(
     if not valid.all():
         uncovered = np.flatnonzero(~valid.any(axis=0))
         largest = np.max(np.where(valid, bounds, 0.0), axis=0)
-        largest[uncovered] = _without_forms(
-            function, [array[uncovered] for array in flat], format, limit
-        )
+        compute: Any = oracle.forward if len(flat) == 1 else oracle.backward
+        values = compute(function, *(array[uncovered] for array in flat))
+        with np.errstate(over="ignore"):
+            largest[uncovered] = limit * _ulp(values, format)[0]
         bounds = np.where(valid, bounds, largest)
     if len(flat) == 2:
         _excuse_steep_slopes(function, flat[0], flat[1], results, format, bounds)
     return {form.name: row.reshape(shape) for form, row in zip(forms, bounds, strict=True)}
-
-
-def _without_forms(
-    function: Function, inputs: list[Array], format: Format, limit: float
-) -> Doubles:
-    """limit ulp of the exact result, NaN where it is not finite."""
-    compute: Any = oracle.forward if len(inputs) == 1 else oracle.backward
-    with np.errstate(over="ignore"):
-        return limit * _ulp(compute(function, *inputs), format)[0]
 
 
 def _excuse_steep_slopes(

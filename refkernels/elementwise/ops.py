@@ -1,18 +1,23 @@
 """A family's public functions by name, and the `Op` record of each function."""
 
+import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.wording import shown
 from refkernels.elementwise import bounds, oracle, plain
-from refkernels.elementwise.function import Array, Doubles, Function
-from refkernels.elementwise.solution import FunctionSolution, SlopeSolution
+from refkernels.elementwise.function import Function
+from refkernels.elementwise.solution import FunctionSolution
 from refkernels.op import DIRECTIONS, Case, Op
 
+T = TypeVar("T")
+PASSES: tuple[Callable[..., Any], ...] = (
+    *(oracle.forward, bounds.forward_bound, bounds.forward_condition, plain.forward_plain),
+    *(oracle.backward, bounds.backward_bound, bounds.backward_condition, plain.backward_plain),
+)
 STANDARD = "IEEE 754-2019, section 9.2.1"
 _SHARED = """
 x           float16, bfloat16, float32 or float64, of any shape (NumPy, DLPack, `__array__`)
@@ -24,11 +29,7 @@ Raises TypeError for other dtypes, ValueError for an unknown question."""
 
 
 class Family:
-    """The functions of one oracle module, by name.
-
-    Every method raises ValueError, with the known names, for any other name, and the errors of the
-    function of the same name in `oracle`, `bounds` or `plain`.
-    """
+    """The functions of one oracle module, by name."""
 
     def __init__(self, module: str, functions: tuple[Function, ...]) -> None:
         self.module = module
@@ -59,65 +60,19 @@ class Family:
         function.__doc__ = f"y = {is_}.\n\n{exact}.\n{rest}\nSource: {source}."
         return function
 
-    def forward(self, name: str, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-        """f(x): see `oracle.forward`."""
-        return oracle.forward(self.function(name), x, certify)
+    def by_name(self, of: Callable[..., T]) -> Callable[..., T]:
+        """of(function, ...) as a function for users, of the function's name."""
 
-    def backward(self, name: str, dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-        """dx = dy f'(x), element by element, of the function of that name.
+        def function(name: str, *arrays: Any, **options: Any) -> T:
+            return of(self.function(name), *arrays, **options)
 
-        dy, x       of one shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
-        certify     the question (`refkernels.Enclosure`): the radius is as small as it asks
-
-        Special values are those of one IEEE product dy · f'(x). The bound of kernels is
-        `backward_bound`, proven for the named forms. Raises TypeError for other dtypes, ValueError
-        for shapes that differ, an unknown name and an unknown question.
-        """
-        return oracle.backward(self.function(name), dy, x, certify)
-
-    def forward_bound(
-        self, name: str, x: Any, *, format: Format | str, limit: float | None = None
-    ) -> Doubles:
-        """The bound on |fl(f(x)) - f(x)| in the format, float64, of x's shape: limit ulp(f(x)) for
-        a library function, else that of f's named forms (`bounds.forward_bound`).
-
-        Raises TypeError for other dtypes, ValueError for an unknown name or format and a negative
-        limit.
-        """
-        return bounds.forward_bound(self.function(name), x, format=format, limit=limit)
-
-    def backward_bound(
-        self, name: str, dy: Any, x: Any, *, format: Format | str, limit: float | None = None
-    ) -> Doubles:
-        """The bound of the named forms of dy f'(x), float64, of x's shape
-        (`bounds.backward_bound`); `limit`, in ulp, is that of the library functions that they
-        call. Raises as `backward`, and ValueError for an unknown format and a negative limit.
-        """
-        return bounds.backward_bound(self.function(name), dy, x, format=format, limit=limit)
-
-    def form_bounds(
-        self, name: str, *arrays: Any, format: Format | str, limit: float | None = None
-    ) -> dict[str, Doubles]:
-        """The bound of each named form: see `bounds.form_bounds`."""
-        return bounds.form_bounds(self.function(name), *arrays, format=format, limit=limit)
-
-    def forward_condition(self, name: str, x: Any) -> Doubles:
-        """|x f'(x) / f(x)|, float64, of x's shape. Raises TypeError for other dtypes, ValueError
-        for an unknown name.
-        """
-        return bounds.forward_condition(self.function(name), x)
-
-    def backward_condition(self, name: str, dy: Any, x: Any) -> Doubles:
-        """|x f''(x) / f'(x)|, float64, of x's shape. Raises as `backward`."""
-        return bounds.backward_condition(self.function(name), dy, x)
-
-    def forward_plain(self, name: str, x: Any, *, format: Format | str) -> Array:
-        """fl(f(x)) in the format, of x's shape. Raises as `forward_bound`."""
-        return plain.forward_plain(self.function(name), x, format=format)
-
-    def backward_plain(self, name: str, dy: Any, x: Any, *, format: Format | str) -> Array:
-        """fl(dy fl(f'(x))) in the format. Raises as `backward_bound`."""
-        return plain.backward_plain(self.function(name), dy, x, format=format)
+        _, *rest = inspect.signature(of).parameters.values()
+        first = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        kept = [first, *(parameter for parameter in rest if parameter.name != "known")]
+        vars(function)["__signature__"] = inspect.Signature(kept)
+        function.__name__ = function.__qualname__ = of.__name__
+        function.__module__, function.__doc__ = f"refkernels.{self.module}", of.__doc__
+        return function
 
     def cases(self, name: str) -> list[Case]:
         """All cases of one function. Raises ValueError for an unknown name."""
@@ -129,11 +84,7 @@ class Family:
         return tuple(self._op(function) for function in self.functions.values())
 
     def _op(self, function: Function) -> Op:
-        methods: dict[str, Any] = {
-            direction + part: partial(getattr(self, direction + part), function.name)
-            for direction in DIRECTIONS
-            for part in ("", "_bound", "_condition", "_plain")
-        }
+        methods: dict[str, Any] = {of.__name__: partial(of, function) for of in PASSES}
         return Op(
             name=function.name,
             inputs=("x",),
@@ -141,10 +92,7 @@ class Family:
             cotangent="dy",
             gradients=("dx",),
             **methods,
-            solvers={
-                "forward": partial(FunctionSolution, function),
-                "backward": partial(SlopeSolution, function),
-            },
+            solvers=dict.fromkeys(DIRECTIONS, partial(FunctionSolution, function)),
             cases=function.cases,
             invariants=function.invariants,
             row_inputs=("x",),
@@ -152,7 +100,7 @@ class Family:
             elementwise=True,
             limit=function.limit,
             limit_source=function.limit_source,
-            form_bounds=partial(self.form_bounds, function.name),
+            form_bounds=partial(bounds.form_bounds, function),
             fast=function.fast,
             real_function=function,
         )
@@ -160,5 +108,5 @@ class Family:
 
 def named(family: Family) -> list[str]:
     """The names of a family's public functions."""
-    passes = (d + part for d in DIRECTIONS for part in ("", "_bound", "_condition", "_plain"))
-    return sorted({*passes, "cases", *family.functions} - {"forward"})
+    passes = {of.__name__ for of in PASSES} - {"forward"}
+    return sorted({*passes, "cases", *family.functions})

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.blocks import BLOCK, CACHED, spread
-from refkernels.arithmetic.enclosure import PARTS, Enclosure, Relative, trusted
+from refkernels.arithmetic.enclosure import Enclosure, Relative, trusted
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.ladder import Draft, Open, climb
@@ -62,34 +62,24 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
 
 
 @with_default_fenv
-def backward(
-    function: Function,
-    dy: Any,
-    x: Any,
-    certify: Certify = "enclosure",
-    known: Enclosure | None = None,
-) -> Enclosure:
-    """dx = dy f'(x), element by element, as sharp as the question asks; dy and x of one shape.
-    `known`: the result of `slopes`, if already computed.
+def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure") -> Enclosure:
+    """dx = dy f'(x), element by element, as sharp as the question asks; dy and x have one shape.
 
-    Special values are those of one IEEE product dy · f'(x). Raises as `forward` does, and
-    ValueError for shapes that differ.
+    dy, x       float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    certify     the question (`refkernels.Enclosure`)
+
+    Special values are those of one IEEE product dy · f'(x). The bound of kernels is
+    `backward_bound`, proven for the named forms. Raises TypeError for other dtypes, ValueError for
+    shapes that differ and for an unknown function or question.
     """
     question = Question.parse(certify)
     dy, x = pair_of(dy, x)
     flat_dy, flat_x = (np.ascontiguousarray(array).reshape(-1) for array in (dy, x))
     columns = _columns(flat_x.size)
-    slope_parts = None if known is None else [getattr(known, part).reshape(-1) for part in PARTS]
 
     def block(start: int, stop: int) -> None:
-        if slope_parts is None:
-            slope, scales = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
-            function.slopes(to_float64(flat_x[start:stop]), slope[0], slope[1], slope[2], scales)
-        else:
-            slope, scales = (
-                np.stack([part[start:stop] for part in slope_parts[:3]]),
-                slope_parts[3][start:stop],
-            )
+        slope, scales = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
+        function.slopes(to_float64(flat_x[start:stop]), slope[0], slope[1], slope[2], scales)
         filled = (column[start:stop] for column in columns)
         multiply_all(to_float64(flat_dy[start:stop]), slope, scales, *filled)
 

@@ -12,38 +12,25 @@ from refkernels.elementwise.function import Array, Doubles, Function
 
 @dataclass(frozen=True)
 class FunctionSolution:
-    """A `refkernels.op.Solution` of y = f(x). The answer's values give the bound."""
+    """A `refkernels.op.Solution` of y = f(x), whose values give the bound, or of dx = dy f'(x)."""
 
     function: Function
-    x: Array
     certify: Certify
+    x: Array
+    dy: Array | None = None
 
     @cached_property
     def answer(self) -> Enclosure:
-        return oracle.forward(self.function, self.x, self.certify)
-
-    def bound(self, format: Format) -> Doubles:
-        return bounds.forward_bound(self.function, self.x, format=format, known=self.answer)
-
-    def condition(self) -> Doubles:
-        return bounds.forward_condition(self.function, self.x)
-
-
-@dataclass(frozen=True)
-class SlopeSolution:
-    """A `refkernels.op.Solution` of dx = dy f'(x), with the bound of its named forms."""
-
-    function: Function
-    dy: Array
-    x: Array
-    certify: Certify
-
-    @cached_property
-    def answer(self) -> Enclosure:
+        if self.dy is None:
+            return oracle.forward(self.function, self.x, self.certify)
         return oracle.backward(self.function, self.dy, self.x, self.certify)
 
     def bound(self, format: Format) -> Doubles:
+        if self.dy is None:
+            return bounds.forward_bound(self.function, self.x, format=format, known=self.answer)
         return bounds.backward_bound(self.function, self.dy, self.x, format=format)
 
     def condition(self) -> Doubles:
+        if self.dy is None:
+            return bounds.forward_condition(self.function, self.x)
         return bounds.backward_condition(self.function, self.dy, self.x)
