@@ -96,8 +96,10 @@ def compared(rule: Rule) -> Rule:
 
     def read(c: Any, a: Any, b: Any) -> Any:
         if isinstance(b, float) and _endless(b) and not isinstance(a, np.ndarray):
-            a, b = c.plain(a), 2 if b > 0 else -2
+            low = a.low if isinstance(a, Low) else np.zeros((), bool)
+            a, b = a.value if isinstance(a, Low) else c.plain(a), 2 if b > 0 else -2
             a = c.where(infinite(a), c.where(a < 0, c.number(-2), c.number(2)), 0 * a)
+            a = c.where(low, c.number(-2), a) if low.any() else a
         return numbers(rule)(c, a, b)
 
     return read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -198,13 +199,6 @@ def _one(c: Any, reduction: str, rows: Any) -> Any:
 # --- norms ----------------------------------------------------------------------------------------
 
 
-def _standardised(c: Any, rows: Any, eps: Any) -> Any:
-    m = c.mean(rows)
-    v = c.mean(c.square(rows - m))
-    r = c.rsqrt(v + c.scalar(eps))
-    return c.either((rows - m) * r, lambda: rows * r - m * r)
-
-
 def layer_norm(
     c: Any, x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5, *_: Any
 ) -> Any:
@@ -212,10 +206,21 @@ def layer_norm(
 
 
 def _normed(c: Any, x: Any, rows: Any, weight: Any, bias: Any, eps: Any, shape: Any = None) -> Any:
-    """Of each of `rows` by itself; weight and bias in `shape`."""
+    """Of each of `rows` by itself; weight and bias in `shape`. With the mean and 1 / sqrt(var)."""
     x = c.plain(x)
-    y = _standardised(c, c.reshape(x, (*rows, -1)), eps)
-    return _affine(c, c.reshape(y, x.shape), weight, bias, shape)
+    each = c.reshape(x, (*rows, -1))
+    m = c.mean(each)
+    r = c.rsqrt(c.mean(c.square(each - m)) + c.scalar(eps))
+    y = c.either((each - m) * r, lambda: each * r - m * r)
+    y = _affine(c, c.reshape(y, x.shape), weight, bias, shape)
+    return y, *(_shaped(c, k, a) for k, a in enumerate((m, r), 1))
+
+
+def _shaped(c: Any, k: int, statistic: Any) -> Any:
+    """A statistic as the k-th of what the operator gives; one that it gives empty is not used."""
+    given = c.node.gives[k] if k < len(c.node.gives) else None
+    known = given is not None and math.prod(given.shape) == math.prod(statistic.shape)
+    return c.reshape(statistic, given.shape) if known else None
 
 
 def _affine(c: Any, y: Any, weight: Any, bias: Any, shape: Any = None) -> Any:
@@ -255,12 +260,8 @@ def batch_norm(
     def folded() -> Any:
         return x * slope + (-(m * slope) if bias is None else bias - m * slope)
 
-    return c.either(_affine(c, (x - m) * r, weight, bias), folded)
-
-
-def _with_statistics(rule: Rule) -> Rule:
-    """The operator that gives statistics too, which nothing may use."""
-    return lambda c, *given: (rule(c, *given), None, None, None, None)
+    y = c.either(_affine(c, (x - m) * r, weight, bias), folded)
+    return y, *(_shaped(c, k, a) for k, a in enumerate((m, r), 1)), None, None
 
 
 # --- softmax and attention ------------------------------------------------------------------------
@@ -425,17 +426,19 @@ LAYERS: dict[str, Rule] = {
     **{f"adaptive_max_pool{k}d.default": adaptive_pool(k, "max") for k in (2, 3)},
     **{f"_embedding_bag{name}.default": embedding_bag for name in ("", "_forward_only")},
     "layer_norm.default": layer_norm,
-    "native_layer_norm.default": _with_statistics(layer_norm),
+    "native_layer_norm.default": layer_norm,
     "group_norm.default": group_norm,
-    "_native_batch_norm_legit_no_training.default": _with_statistics(
-        lambda c, *given: batch_norm(c, *given[:5], False, *given[5:])
+    "_native_batch_norm_legit_no_training.default": lambda c, *given: batch_norm(
+        c, *given[:5], False, *given[5:]
     ),
-    "_native_batch_norm_legit_functional.default": _with_statistics(batch_norm),
-    "_native_batch_norm_legit.no_stats": _with_statistics(
-        lambda c, x, w, b, *rest: batch_norm(c, x, w, b, None, None, *rest)
+    **dict.fromkeys(
+        ("_native_batch_norm_legit_functional.default", "native_batch_norm.default"), batch_norm
     ),
-    "native_group_norm.default": _with_statistics(
-        lambda c, x, w, b, n, channels, space, groups, eps: group_norm(c, x, groups, w, b, eps)
+    "_native_batch_norm_legit.no_stats": lambda c, x, w, b, *rest: batch_norm(
+        c, x, w, b, None, None, *rest
+    ),
+    "native_group_norm.default": lambda c, x, w, b, n, channels, space, groups, eps: group_norm(
+        c, x, groups, w, b, eps
     ),
     "_softmax.default": lambda c, x, dim, *_: _along(c, x, dim, _softmax),
     "_log_softmax.default": lambda c, x, dim, *_: _along(c, x, dim, _log_softmax),

@@ -126,6 +126,11 @@ def put(c: Any, x: Any, source: Any, place: Any) -> Any:
     return c.move(change, x, source)
 
 
+def diagonal_scatter(c: Any, x: Any, source: Any, k: int = 0, i: int = 0, j: int = 1) -> Any:
+    places = np.diagonal(np.arange(math.prod(x.shape)).reshape(x.shape), k, i, j)
+    return put(c, x, source, np.unravel_index(places, x.shape))
+
+
 def index_put(c: Any, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     known = tuple(slice(None) if i is None else c.index(i) for i in indices)
     if not accumulate:
@@ -322,6 +327,8 @@ def shaped(c: Any, x: Any, *_: Any) -> Any:
     return c.reshape(x, c.shape)
 
 
+EMPTY = ("empty.memory_format", "empty_permuted.default", "new_empty_strided.default")
+"""What is written over: of use for its shape alone."""
 MOVING: dict[str, Rule] = {
     **dict.fromkeys(("view.default", "unsqueeze.default", "squeeze.dims"), shaped),
     **dict.fromkeys(
@@ -346,6 +353,7 @@ MOVING: dict[str, Rule] = {
         c, x, s, _place(x.shape, dim, slice(start, end, step))
     ),
     "select_scatter.default": lambda c, x, s, dim, at: put(c, x, s, _place(x.shape, dim, at)),
+    "diagonal_scatter.default": diagonal_scatter,
     "copy.default": lambda c, x, source, *_: c.broadcast(source, c.shape),
     "masked_scatter.default": masked_scatter,
     "index_put.default": index_put,
@@ -356,6 +364,7 @@ MOVING: dict[str, Rule] = {
     "repeat.default": lambda c, x, times: c.move(lambda a: np.tile(a, tuple(times)), x),
     "unfold.default": unfold,
     "as_strided.default": as_strided,
+    **dict.fromkeys(EMPTY, lambda c, *_: full(c, 0)),
     "full.default": lambda c, shape, number, *_: full(c, number),
     "full_like.default": lambda c, x, number, *_: full(c, number),
     "scalar_tensor.default": lambda c, number, *_: full(c, number),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from refkernels.contexts.context import Context
+from refkernels.contexts.gradient import Gradient
 from refkernels.contexts.value import Value
 from refkernels.programs import elementwise, layers, moving
 from refkernels.programs.calls import Call, Low
@@ -24,10 +27,46 @@ APART = MOVING | elementwise.RULES.keys() | {"getitem"}
 """The operators whose results' elements have nothing to do with each other."""
 
 
+GRADIENT = "gradient of "
+
+
+def rule_of(operator: str) -> Callable[..., Any] | None:
+    """The rule of an operator; of a gradient, by the operator's own."""
+    forward = operator.removeprefix(GRADIENT)
+    if forward == operator:
+        return OPERATORS.get(operator)
+    return functools.partial(_pulled, forward) if forward in OPERATORS else None
+
+
+def _pulled(operator: str, c: Call, cotangent: Any, *given: Any) -> tuple[Any, ...]:
+    """The gradients of an operator by its first arguments of floats, by its tape."""
+    tape, wanted = Gradient(c.xp), c.node.gives
+    leaves: list[Any] = []
+    arguments = []
+    for argument in given:
+        is_tensor = isinstance(argument, Value | np.ndarray) or argument is None
+        if is_tensor and len(leaves) < len(wanted):
+            tensor = wanted[len(leaves)]
+            if argument is None and tensor is not None:  # its numbers do not matter
+                argument = c.broadcast(c.number(0), tensor.shape)
+            leaves.append(argument if argument is None else tape.leaf(c.plain(argument)))
+            argument = leaves[-1]
+        elif isinstance(argument, Value):
+            argument = tape.leaf(argument)
+        arguments.append(argument)
+    g = c.plain(cotangent)
+    step = replace(c.node, operator=operator, gives=(Tensor(g.shape, c.tensor.dtype),))
+    outputs = OPERATORS[operator](Call(tape, step, c.operands, c.main), *arguments)
+    output = outputs[0] if isinstance(outputs, tuple) else outputs
+    some = [leaf for leaf in leaves if leaf is not None]
+    pulled = iter(tape.pull(c.broadcast(output, g.shape), g, some))
+    return tuple(None if leaf is None else next(pulled) for leaf in leaves)
+
+
 def check(program: TorchProgram) -> None:
     """Raises ProgramError for an operator that no rule reads: its name, and the user's line."""
     for node in program.nodes:
-        if node.value is not None or node.operator == "getitem" or node.operator in OPERATORS:
+        if node.value is not None or node.operator == "getitem" or rule_of(node.operator):
             continue
         whole = all(tensor and not tensor.is_float for tensor in node.gives)
         why = "gives integers, which rounding may change" if whole else "is not covered"
@@ -79,7 +118,9 @@ def _result(program: TorchProgram, xp: Context, node: Step, known: Mapping[str, 
     tensors = (program.tensors.get(name) for name in refs(list(node.arguments)))
     operands = tuple(tensor for tensor in tensors if isinstance(tensor, Tensor))
     call = Call(xp, node, tuple(t for t in operands if t.is_float), program.dtype)
-    result = OPERATORS[node.operator](call, *(_argument(a, known) for a in node.arguments))
+    rule = rule_of(node.operator)
+    assert rule is not None  # `check` has seen it
+    result = rule(call, *(_argument(a, known) for a in node.arguments))
     if not isinstance(result, tuple):
         return _kept(call, result, node.gives[0])
     if not node.several:

@@ -20,7 +20,7 @@ from refkernels.suggestion import quoted
 
 Array = npt.NDArray[Any]
 SCHEMA = 1
-KINDS = ("input", "parameter", "buffer", "constant")
+KINDS = ("input", "parameter", "buffer", "constant", "cotangent")
 WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
 
 
@@ -55,13 +55,13 @@ class Tensor:
 @dataclass(frozen=True, eq=False)
 class ProgramInput:
     """An array that a program takes: `kind` as in KINDS, `array` the value that it has unless it is
-    given; of an input, which must be given, an example."""
+    given; of an input, which must be given, an example. A cotangent has none."""
 
     node: str
     name: str
     kind: str
     tensor: Tensor
-    array: Array
+    array: Array | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,7 @@ class Step:
     @property
     def tensor(self) -> Tensor:
         """What it gives, the first of several."""
-        assert self.gives[0] is not None
-        return self.gives[0]
+        return next(tensor for tensor in self.gives if tensor is not None)
 
     @property
     def place(self) -> str:
@@ -100,9 +99,11 @@ class Larger(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TorchProgram:
-    """A program. `custom_gradients`: what it computes the gradient of by rules of its own;
-    `sizes`: the integers of its file that were made smaller, and `text` the file with them;
-    `larger`: those at which a machine can run it."""
+    """A program. `custom_gradients`: what it computes the gradient of by rules of its own; `joint`:
+    the framework's program of the gradients, whose inputs have the names of these and whose outputs
+    are the gradients of the inputs `gradients`, or why there is none; `sizes`: the integers of its
+    file that were made smaller, and `text` the file with them; `larger`: those at which a machine
+    can run it."""
 
     name: str
     inputs: tuple[ProgramInput, ...]
@@ -114,6 +115,8 @@ class TorchProgram:
     sizes: Mapping[str, int] = field(default_factory=dict)
     text: str = ""
     larger: tuple[Larger, ...] = ()
+    joint: TorchProgram | str = ""
+    gradients: tuple[str, ...] = ()
 
     @property
     def dtype(self) -> str:
@@ -172,8 +175,13 @@ class _Reader:
         custom = tuple(map(str, document["custom_gradients"]))
         text = str(document.get("text", ""))
         larger = tuple(Larger(*item) for item in document.get("larger", ()))
+        joint, gradients = document.get("joint", {}), tuple(document.get("gradients", ()))
+        if "schema" in joint:
+            joint = _Reader(f"{self.name}'s gradient", self.arrays).program(joint)
+        else:
+            joint = str(joint.get("error", ""))
         read = self.name, inputs, nodes, outputs, torch, custom, self.tensors, sizes, text
-        return TorchProgram(*read, larger)
+        return TorchProgram(*read, larger, joint, gradients)
 
     def tensor(self, item: Mapping[str, Any], where: str) -> Tensor:
         shape, dtype = tuple(item["shape"]), item["dtype"]
@@ -205,7 +213,7 @@ class _Reader:
             raise self.fail(f"{item['name']} is of the kind {item['kind']}")
         tensor = self.tensor(item, item["name"])
         array = self.array(item["array"], tensor, item["name"])
-        if array is None:
+        if array is None and item["kind"] != "cotangent":
             raise self.fail(f"{item['name']} has no array")
         node = self.defined(item["node"], tensor)
         return ProgramInput(node, item["name"], item["kind"], tensor, array)

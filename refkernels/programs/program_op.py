@@ -21,6 +21,7 @@ from refkernels.contexts.value import Value
 from refkernels.op import Case, Direction, Op
 from refkernels.ops.canonical import Prepared
 from refkernels.ops.formula_op import formula_op
+from refkernels.programs import joint
 from refkernels.programs.estimate import estimated
 from refkernels.programs.operators import APART, check, evaluate
 from refkernels.programs.program import (
@@ -40,8 +41,7 @@ def op_of(program: TorchProgram, name: str) -> Op:
     node and the line of the user's code."""
     check(program)
     outputs = _outputs(program)
-    taken = sorted(program.inputs, key=lambda item: KINDS.index(item.kind))
-    taken = [item for item in taken if item.kind != "constant"]
+    taken = sorted(_taken(program), key=lambda item: KINDS.index(item.kind))
     read_by = {name for node in program.nodes for name in refs(list(node.arguments))}
     taken = [
         i for i in taken if i.node in read_by or i.node in program.outputs or i.kind == "input"
@@ -56,22 +56,35 @@ def op_of(program: TorchProgram, name: str) -> Op:
     apart = all(node.operator in APART for node in program.nodes if node.value is None)
     steps = None if apart else dict(zip(outputs, program.outputs, strict=True))
     formula = Traced(functools.partial(_formula, program, taken), work(program), name, steps)
-    differentiated = [
+    differentiated = tuple(
         i.name for i in taken if i.tensor.is_float and i.kind in ("input", "parameter")
-    ]
-    gradient = functools.partial(_backward, program, taken, tuple(differentiated))
-    backward = Traced(gradient, 4 * work(program), f"{name} backward", {})
+    )
+    own, why = joint.readable(program)
+    gradients: dict[str, Any] = {}
+    if own:  # it comes first, for its special values
+        read = functools.partial(_formula, own, _taken(own))
+        gradients["joint"] = functools.partial(joint.formula, own, differentiated, read)
+    if not program.custom_gradients:
+        gradients["definition"] = functools.partial(_backward, program, taken, differentiated)
+    title = f"{name} backward"
+    backward = {n: Traced(f, 4 * work(program), title, {}) for n, f in gradients.items()}
     op = formula_op(
         name,
         signature,
         forms={"definition": formula},
-        backward={"definition": backward} if differentiated else None,
-        gradients=[] if program.custom_gradients else differentiated,
+        backward=backward if differentiated and backward else None,
+        backward_truth=backward.get("definition"),
+        gradients=differentiated if backward else [],
         prepare=functools.partial(_prepared, taken),
         cases=functools.partial(_cases, program, taken, name, outputs),
     )
     assert op.formulas is not None
-    return replace(op, forward=estimated(op.formulas, op.forward, program.dtype))
+    op = replace(op, forward=estimated(op.formulas, op.forward, program.dtype))
+    return joint.compared(op, backward, program.dtype, why)
+
+
+def _taken(program: TorchProgram) -> list[ProgramInput]:
+    return [item for item in program.inputs if item.kind != "constant"]
 
 
 def _cases(

@@ -132,26 +132,27 @@ class Traced(Whole):
         """The bounds and sizes of outputs, the vague bounds replaced by what readings allow."""
         if self.steps is None:
             return dict(bounds)
-        sharper = MIDDLES if xp.storage.format == BINARY64 else PLAIN
-        exact = self._read(sharper, question, tuple(bounds))
+        exact = self._read(PLAIN, question, tuple(bounds))
+        if xp.storage.format == BINARY64:
+            sharper = self._read(MIDDLES, question, tuple(bounds))  # which know no NaN
+            exact = {n: np.where(np.isfinite(y), sharper[n], y) for n, y in exact.items()}
         known = {name: np.isfinite(exact[name]) for name in bounds}
         sizes = {n: (_rms(bounds[n][0][k]), _rms(exact[n][k])) for n, k in known.items()}
         vague = tuple(name for name, (bound, size) in sizes.items() if not bound <= SHARE * size)
         if not vague:
             return dict(bounds)
-        largest = dict.fromkeys(vague, 0.0)
+        errors = {name: np.zeros(exact[name].shape) for name in vague}
         for options in READINGS:
             working = RoundedArithmetic(xp.working.format, xp.storage.format, **options)
             for name, values in self._read(readings.working(working), question, vague).items():
                 known[name] &= np.isfinite(values)
-                rounded = 2.0**-53 * np.abs(exact[name])  # what the exact values were
-                error = (np.abs(values - exact[name]) + rounded)[known[name]]
-                if np.isfinite(sizes[name][0]):
-                    error = error / bounds[name][0][known[name]]
-                largest[name] = max(largest[name], float(np.nanmax(error, initial=0.0)))
+                with np.errstate(all="ignore"):
+                    error = np.abs(values - exact[name])
+                    error += 2.0**-53 * np.abs(exact[name])  # by which these were rounded
+                errors[name] = np.fmax(errors[name], error)
         told = StatisticalWarning(self.title, self._widened(xp, question, vague))
         warnings.warn(told, stacklevel=2)
-        limited = {n: _limit(bounds[n][0], FACTOR * largest[n], known[n]) for n in vague}
+        limited = {n: _limit(bounds[n][0], errors[n], known[n]) for n in vague}
         return {**bounds, **{name: (limit, bounds[name][1]) for name, limit in limited.items()}}
 
     def _widened(self, xp: Bound, question: Canonical, names: tuple[str, ...]) -> list[str]:
@@ -169,9 +170,11 @@ class Traced(Whole):
         return {name: values.astype(np.float64) for name, (values, *_) in parts.items()}
 
 
-def _limit(bound: Doubles, largest: float, known: Any) -> Doubles:
-    limit = bound * largest if np.isfinite(bound[known]).all() else largest
-    return np.where(known, np.fmin(limit, bound), bound)
+def _limit(bound: Doubles, errors: Doubles, known: Any) -> Doubles:
+    with np.errstate(all="ignore"):
+        proportions = bound if np.isfinite(bound[known]).all() else np.ones(bound.shape)
+        largest = np.nanmax((errors / proportions)[known], initial=0.0)
+        return np.where(known, np.fmin(proportions * (FACTOR * largest), bound), bound)
 
 
 def _rms(values: Doubles) -> float:

@@ -1,4 +1,5 @@
-"""Blocks of models, and PyTorch's own samples: answers and gradients against torch's in float64."""
+"""Blocks of models, and PyTorch's own samples: answers and gradients against torch's in float64,
+within the bound that the forward program and torch's own backward pass give."""
 
 import json
 import subprocess
@@ -19,8 +20,12 @@ from refkernels.programs.program_op import op_of
 
 HERE = Path(__file__).parent
 EXPORTER = Path(catalog.__file__).parent / "remote" / "exporter.py"
-FIRST, STEP, MOST = (0, 1, 8) if HUNT > 1 else (3, 40, 2)  # all operators in a hunt
+FIRST, STEP, MOST = (0, 1, 8) if HUNT > 1 else (32, 40, 1)  # all operators in a hunt
 LEAST = 100_000 if HUNT > 1 else 150
+UNLIKE = {
+    "nn.functional.hardsigmoid": "torch's backward multiplies by 1 / 6 in float32, in float64 too",
+    "nn.functional.multi_head_attention_forward": "weights of 1e-215, which no sum beside 1 tells",
+}
 NO_NUMBER = "no elements"  # a mean of nothing, which torch answers by NaN
 
 
@@ -43,7 +48,7 @@ def test_programs_agree_with_torch_in_float64(tmp_path: Path) -> None:
             inputs = {i.name: i.array for i in program.inputs if i.kind == "input"}
             answers = both(op, "forward", inputs)
             got = {name: arrays[f"y{k}"] for k, name in enumerate(answers)}
-            if "dy" in arrays and op.gradients and (HUNT == 1 or "[" not in document["sample"]):
+            if "dy" in arrays and op.gradients and document["sample"].split("[")[0] not in UNLIKE:
                 given = {**inputs, f"d{op.outputs[0]}": arrays["dy"]}
                 answers |= both(op, "backward", given)
                 floats = [i for i in program.inputs if i.kind == "input" and i.tensor.is_float]

@@ -17,6 +17,7 @@ import refkernels
 from refkernels import programs
 from refkernels.arithmetic import formats
 from refkernels.op import Op
+from refkernels.programs.joint import JointWarning
 from refkernels.programs.operators import OPERATORS
 from refkernels.programs.program import ProgramError, read
 from refkernels.programs.program_op import op_of as op_of_program
@@ -93,6 +94,34 @@ def test_a_program_that_is_not_whole_is_refused_in_one_sentence(
     with pytest.raises(ProgramError, match=said) as refused:
         read(document(**changes), ARRAYS, "f")
     assert str(refused.value).count(". ") == 0
+
+
+def joint(*calls: tuple[str, list[Any]]) -> dict[str, Any]:
+    """y = relu(x w) whose gradient by x is computed by these calls."""
+    nodes = [
+        documents.call(f"s{k}", f"aten.{operator}", arguments, LIKE_X)
+        for k, (operator, arguments) in enumerate(calls)
+    ]
+    own = documents.document(nodes, ARRAYS, ("input", "parameter"))
+    cotangent = {"node": "dy", "name": "cotangent", "kind": "cotangent", "array": None, **LIKE_X}
+    return {**own, "inputs": [*own["inputs"], cotangent], "gradients": ["x"]}
+
+
+def test_gradients_are_the_frameworks_where_they_are_not_the_derivatives() -> None:
+    steps = ("mul.Tensor", [{"node": "dy"}, {"node": "w"}]), ("mul.Tensor", [{"node": "s0"}, 1.5])
+    x = np.array([[1, 2, 3], [-4, -5, 0]], np.float32)
+    asked = {"x": x, "dy": np.ones_like(x)}
+    right = np.array([[3, 3, 3], [0, 0, 0]])
+    op = op_of_program(read(document(joint=joint(*steps)), ARRAYS, "f"), "f")
+    with pytest.warns(JointWarning, match=r"not the derivatives: 6 of dx, 3 of dw"):
+        found = op.evaluate("backward", asked, {})
+    assert np.array_equal(found["dx"].hi, np.full((2, 3), 4.5))
+    assert not found["dw"].hi.any()  # the framework has none
+    known = ("relu.default", [{"node": "x"}]), ("gelu_backward", [{"node": "dy"}, {"node": "x"}])
+    op = op_of_program(read(document(joint=joint(*known)), ARRAYS, "f"), "f")
+    with pytest.warns(JointWarning, match=r"forward program: aten.gelu_backward is not covered\.$"):
+        found = op.evaluate("backward", asked, {})
+    assert np.array_equal(found["dx"].hi[x != 0], right[x != 0])
 
 
 def test_a_view_of_a_storage_is_read_by_the_strides_of_its_operand() -> None:
@@ -252,6 +281,11 @@ def test_what_cannot_be_read_is_told_with_the_users_line_and_what_can_is_read() 
     op = op_of_program(read(written["autocast"], {"0": array}, "autocast"), "autocast")
     bound = op.bound("forward", {"x": array / np.float32(3)}, {}, formats.BINARY32)["y"]
     assert np.all((bound > 2.0**-9 * 4 / 9) & (bound < 2.0**-5))
+    # The rule of an autograd.Function is the gradient, and the export alone would lose it.
+    op = op_of_program(read(written["own_gradient"], {"0": array}, "own"), "own")
+    dx = op.evaluate("backward", {"x": array, "dy": 2 * array}, {})["dx"]
+    assert np.array_equal(dx.hi, np.full((3, 4), 6.0))
+    del written["own_gradient"]["joint"]
     op = op_of_program(read(written["own_gradient"], {"0": array}, "own"), "own")
     assert op.directions == ("forward",)
 

@@ -6,7 +6,9 @@
 The document is JSON with a schema version; arrays are by number, bfloat16 and other formats that
 NumPy lacks as integers of the same bits. An operator is decomposed to ATen's core unless it is one
 of `kept`. What depends on neither inputs nor parameters, and is an integer or a truth value, is
-computed here. Needs torch and NumPy only (Python 3.8).
+computed here. `joint` in the document is the program of the gradients: torch's own backward pass of
+the first output, traced below autograd, so that rules of an autograd.Function are a part of it.
+Needs torch and NumPy only (Python 3.8).
 """
 
 import importlib.util
@@ -22,6 +24,7 @@ import types
 SCHEMA = 1
 OLDEST = (2, 6)
 LARGEST = 1 << 26  # elements of a constant
+MOST_STEPS = 16  # of a backward pass, by those of its forward pass
 VIEWS = {2: "int16", 1: "uint8"}
 
 
@@ -29,9 +32,9 @@ class NotExported(Exception):
     """Why the program cannot be read, in one sentence."""
 
 
-def exported(function, args, kwargs=None, kept=()):
-    """The document and the arrays of a function or module, called with these tensors. Raises
-    NotExported, in one sentence."""
+def exported(function, args, kwargs=None, kept=(), gradients=True):
+    """The document and the arrays of a function or module, called with these tensors; without
+    `gradients`, no joint program. Raises NotExported, in one sentence."""
     import torch
 
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
@@ -53,36 +56,111 @@ def exported(function, args, kwargs=None, kept=()):
         custom.append("%s (%s)" % (cls.__name__, _line(traceback.format_stack()[:-1])))
         return apply.__func__(cls, *given, **named)
 
+    table = _decompositions(torch, kept)
     torch.autograd.Function.apply = classmethod(recorded)
     try:
         program = torch.export.export(module, tuple(args), kwargs, strict=False)
-        table = torch.export.default_decompositions()
-        for overload, rule in torch._decomp.decomposition_table.items():
-            tags = getattr(overload, "tags", ())
-            if torch.Tag.core in tags and torch.Tag.nondeterministic_seeded not in tags:
-                table.update({} if overload in table else {overload: rule})
-        for overload in list(table):
-            if str(overload) in kept:
-                table.pop(overload)
         program = program.run_decompositions(table)
     except NotExported:
         raise
     except Exception as error:
-        raise NotExported(_failure(error)) from error
+        raise NotExported("torch.export cannot read it: " + _failure(error)) from error
     finally:
         torch.autograd.Function.apply = apply
     leaves = torch.utils._pytree.tree_leaves((tuple(args), kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    document, arrays = _Document(program, torch).read(
-        _named(function, args, kwargs), tensors, custom
-    )
+    read = _Document(torch, {})
+    document = read.exported(program, _named(function, args, kwargs), tensors, custom)
     for node in document["nodes"]:
-        if node.pop("seeded") and node["operator"] not in kept:
+        if node["seeded"] and node["operator"] not in kept:
             raise NotExported(
                 "%s draws random numbers, which differ from call to call (%s)"
                 % (node["operator"], node["line"] or node["name"])
             )
-    return document, arrays
+    if gradients:
+        try:
+            steps = len(program.graph.nodes)
+            document["joint"] = _joint(module, args, kwargs, document, read.arrays, table, steps)
+        except Exception as error:
+            document["joint"] = {"error": _failure(error)}
+    return document, read.arrays
+
+
+def _decompositions(torch, kept):
+    table = torch.export.default_decompositions()
+    for overload, rule in torch._decomp.decomposition_table.items():
+        tags = getattr(overload, "tags", ())
+        core = torch.Tag.core in tags and torch.Tag.nondeterministic_seeded not in tags
+        if core or "_backward" in str(overload):
+            table.update({} if overload in table else {overload: rule})
+    for overload in list(table):
+        forward = _forward_of(overload, torch)
+        named = [argument.name for argument in overload._schema.arguments]
+        chosen = forward and str(forward) in kept and "indices" in named  # by computed numbers
+        if str(overload) in kept or chosen:
+            table.pop(overload)
+    return table
+
+
+def _joint(module, args, kwargs, document, arrays, table, steps):
+    """The document of the gradients of the first output by the inputs and parameters of floats."""
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counted(TorchDispatchMode):
+        left = MOST_STEPS * steps + 1000
+
+        def __torch_dispatch__(self, called, types, args=(), kwargs=None):
+            self.left -= 1
+            if self.left < 0:  # what the export keeps whole, as recurrent layers
+                raise NotExported("it takes more than %d times the steps" % MOST_STEPS)
+            return called(*args, **(kwargs or {}))
+
+    inputs = [item for item in document["inputs"] if item["kind"] != "constant"]
+    leaves, spec = torch.utils._pytree.tree_flatten((tuple(args), kwargs))
+    places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    given = {item["name"]: state[item["name"]] for item in inputs if item["kind"] != "input"}
+    own = [item["name"] for item in inputs if item["kind"] == "input"]
+    given.update(zip(own, (leaves[place] for place in places)))
+    wanted = [i["name"] for i in inputs if i["kind"] != "buffer" and _is_float(i["dtype"])]
+
+    def called(values):
+        filled = list(leaves)
+        for place, name in zip(places, own):
+            filled[place] = values[name]
+        first, named = torch.utils._pytree.tree_unflatten(filled, spec)
+        states = {name: value for name, value in values.items() if name in state}
+        answer = torch.func.functional_call(module, states, first, named)
+        answers = torch.utils._pytree.tree_leaves(answer)
+        return next(y for y in answers if isinstance(y, torch.Tensor))
+
+    def gradients(cotangent, *tensors):
+        values = dict(zip(given, (tensor.detach() for tensor in tensors)))
+        sources = [values[name].requires_grad_() for name in wanted]
+        values.update((name, values[name].clone()) for name in wanted)  # it may write to them
+        with Counted(), torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            y = called(values)
+            if not y.requires_grad:
+                return [None for _ in sources]
+            return torch.autograd.grad(y, sources, cotangent, allow_unused=True)
+
+    known = {item["node"]: item for item in document["inputs"]}
+    known.update((item["name"], item["gives"][0]) for item in document["nodes"])
+    y = known[document["outputs"][0]]
+    cotangent = torch.zeros(y["shape"], dtype=getattr(torch, y["dtype"]))
+    tensors = [cotangent, *(tensor.detach() for tensor in given.values())]
+    options = {"tracing_mode": "fake", "_allow_non_fake_inputs": True}
+    traced = make_fx(gradients, **options)(*tensors)
+    traced = torch.func.functionalize(traced)
+    traced = make_fx(traced, decomposition_table=dict(table), **options)(*tensors)
+    numbers = {item["name"]: item for item in inputs}
+    return _Document(torch, arrays).joint(traced, cotangent, given, numbers, wanted)
+
+
+def _is_float(dtype):
+    return "float" in dtype
 
 
 def _wrapped(function, torch):
@@ -140,7 +218,7 @@ def _failure(error):
     own = [f for f in frames if not _internal(f.filename)]
     places = [" (%s:%d: %s)" % (os.path.basename(f.filename), f.lineno, f.line) for f in own]
     said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
-    return "torch.export cannot read it: %s%s" % (said[:200], "".join(places[-1:]))
+    return "%s%s" % (said[:200], "".join(places[-1:]))
 
 
 def _internal(path):
@@ -160,25 +238,45 @@ def _line(stack):
 
 
 class _Document:
-    def __init__(self, program, torch):
-        self.program, self.torch = program, torch
-        self.arrays = {}
+    def __init__(self, torch, arrays):
+        self.torch, self.arrays = torch, arrays
         self.known = {}  # nodes that depend on no input, with their values
 
-    def read(self, named, tensors, custom):
+    def exported(self, program, named, tensors, custom):
+        self.program = program
         inputs = self._inputs(named, tensors)
-        nodes = []
-        outputs = []
-        for node in self.program.graph.nodes:
-            if node.op == "call_function" and node.meta.get("val") is not None:
-                nodes.append(self._node(node))
-            elif node.op == "output":
-                outputs = self._outputs(node)
-        document = {
+        outputs = self._outputs(next(node for node in program.graph.nodes if node.op == "output"))
+        return self._document(program.graph, inputs, outputs, custom)
+
+    def joint(self, traced, cotangent, given, inputs, wanted):
+        """That of a traced function of the cotangent and tensors, which gives the gradients of the
+        inputs of these names, None where there is none. `inputs`: the program's, by name."""
+        places = [node for node in traced.graph.nodes if node.op == "placeholder"]
+        found = [self._input(places[0], "cotangent", "cotangent", cotangent, None)]
+        for node, (name, tensor) in zip(places[1:], given.items()):
+            found.append(self._input(node, name, "input", tensor, inputs[name]["array"]))
+        for node in traced.graph.nodes:
+            if node.op == "get_attr":
+                self.known[node] = getattr(traced, node.target)
+                array = self._keep(self.known[node])
+                found.append(self._input(node, node.name, "constant", self.known[node], array))
+        (output,) = (node for node in traced.graph.nodes if node.op == "output")
+        gradients = dict(zip(wanted, (value and value.name for value in output.args[0])))
+        gradients = {name: node for name, node in gradients.items() if node}
+        document = self._document(traced.graph, found, list(gradients.values()), [])
+        return {**document, "gradients": list(gradients)}
+
+    def _input(self, node, name, kind, tensor, array):
+        entry = {"node": node.name, "name": name, "kind": kind, "array": array}
+        return {**entry, **self._tensor(tensor, node)}
+
+    def _document(self, graph, inputs, outputs, custom):
+        called = (node for node in graph.nodes if node.op == "call_function")
+        nodes = [self._node(node) for node in called if node.meta.get("val") is not None]
+        return {
             "schema": SCHEMA, "torch": self.torch.__version__, "inputs": inputs,
             "nodes": _used(nodes, outputs), "outputs": outputs, "custom_gradients": custom,
         }  # fmt: skip
-        return document, self.arrays
 
     def _inputs(self, named, tensors):
         names = [name for name, value in named.items() if isinstance(value, self.torch.Tensor)]
@@ -193,22 +291,17 @@ class _Document:
             kind = spec.kind.name
             if not isinstance(value, self.torch.Tensor) or kind == "TOKEN":
                 continue  # a number is a constant of the program; a token orders its checks
-            entry = {"node": node.name, "name": node.name, "kind": kind.lower(), "array": None}
-            entry.update(self._tensor(value, node))
             if kind == "USER_INPUT":
-                entry["kind"], entry["name"] = "input", names.pop(0) if flat else node.name
-                entry["array"] = self._keep(tensors.pop(0))
+                name, kind, stored = names.pop(0) if flat else node.name, "input", tensors.pop(0)
             elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
                 state = {**self.program.constants, **self.program.state_dict}
-                stored = state[spec.target]
-                entry["name"] = spec.target
-                entry["kind"] = "constant" if kind == "CONSTANT_TENSOR" else kind.lower()
-                entry["array"] = self._keep(stored)
-                if entry["kind"] == "constant":
+                name, stored = spec.target, state[spec.target]
+                kind = "constant" if kind == "CONSTANT_TENSOR" else kind.lower()
+                if kind == "constant":
                     self.known[node] = stored.detach()
             else:
                 raise NotExported("torch.export gives an input of the kind " + kind)
-            inputs.append(entry)
+            inputs.append(self._input(node, name, kind, value, self._keep(stored)))
         return inputs
 
     def _outputs(self, node):
@@ -227,7 +320,9 @@ class _Document:
         if target is operator.getitem:
             name, arguments = "getitem", list(node.args)
         elif isinstance(target, self.torch._ops.OpOverload):
-            name, arguments = str(target), self._arguments(node)
+            forward = _forward_of(target, self.torch)
+            name = "gradient of %s" % forward if forward else str(target)
+            arguments = self._arguments(node, forward)
         else:
             name, arguments = str(getattr(target, "__name__", target)), []
         entry = {"name": node.name, "operator": name, "line": line, "value": None}
@@ -250,8 +345,14 @@ class _Document:
         entry["arguments"] = [] if entry["value"] is not None else self._encoded(arguments)
         return entry
 
-    def _arguments(self, node):
-        """In the schema's order, defaults included."""
+    def _arguments(self, node, forward):
+        """In the schema's order, defaults included. Of the gradient of an operator: the cotangent,
+        and what the operator takes."""
+        if forward:
+            names = [argument.name for argument in node.target._schema.arguments]
+            given = dict(zip(names, node.args), **node.kwargs)
+            own = forward._schema.arguments
+            return [node.args[0], *(given.get(a.name, a.default_value) for a in own)]
         given = []
         for k, argument in enumerate(node.target._schema.arguments):
             if k < len(node.args) and not argument.kwarg_only:
@@ -322,6 +423,16 @@ class _Document:
         if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
             return None
         return {"unknown": type(value).__name__}
+
+
+def _forward_of(overload, torch):
+    """The operator of which an operator that is called so is the gradient."""
+    name = overload.overloadpacket.__name__
+    if overload.namespace != "aten" or not name.endswith("_backward"):
+        return None
+    forward = getattr(getattr(torch.ops.aten, name[: -len("_backward")], None), "default", None)
+    taken = [argument.name for argument in overload._schema.arguments]
+    return forward if forward and forward._schema.arguments[0].name in taken else None
 
 
 def _used(nodes, outputs):
@@ -415,7 +526,9 @@ def main(request_path, out):
         request = json.load(file)
     try:
         function, args, kwargs = asked(request)
-        document, arrays = exported(function, args, kwargs, request["kept"])
+        document, arrays = exported(
+            function, args, kwargs, request["kept"], not request.get("shrinking")
+        )
         document.update(
             {key: request[key] for key in ("sizes", "text", "larger") if key in request}
         )

@@ -1,0 +1,117 @@
+"""The gradients of a program: the framework's own, and ours beside them.
+
+The framework's backward pass is a program too, the joint one. Its values are those of the forward
+program's derivatives, by other steps: what these cost in a format, a right kernel may cost. So it
+is a form of the backward pass beside the derived one, and the bound holds for both. The answer is
+derived, which encloses every slope at a kink, wherever both agree; elsewhere it is the framework's,
+and `JointWarning` says so. Where the framework follows rules of the user's own, an
+autograd.Function, its program is the only form.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.enclosure import Enclosure, trusted
+from refkernels.contexts.ball import Ball
+from refkernels.contexts.context import Context
+from refkernels.op import Op
+from refkernels.ops import readings
+from refkernels.ops.formulas import Formulas, restored
+from refkernels.programs.operators import check, evaluate
+from refkernels.programs.program import ProgramError, TorchProgram
+
+
+class JointWarning(UserWarning):
+    """The gradients are not, or not only, the framework's own."""
+
+    flag = "derived"
+
+
+def readable(program: TorchProgram) -> tuple[TorchProgram | None, str]:
+    """The joint program, or why there is none."""
+    joint, xp = program.joint, Ball()
+    if isinstance(joint, str):
+        return None, joint
+    floats = [item for item in joint.inputs if item.tensor.is_float]
+    examples = {i.node: np.ones(i.tensor.shape) if i.array is None else i.array for i in floats}
+    try:
+        check(joint)
+        with np.errstate(all="ignore"):
+            evaluate(joint, xp, {node: xp.array(array) for node, array in examples.items()})
+    except ProgramError as error:
+        return None, str(error).partition(" (")[0].removeprefix(f"{joint.name}: ")
+    return joint, ""
+
+
+def formula(
+    joint: TorchProgram, names: tuple[str, ...], read: Callable[..., Any], xp: Context, /,
+    **arguments: Any,
+) -> Any:  # fmt: skip
+    """The gradients of the inputs `names`, by the joint program; 0 where the framework has none."""
+    (cotangent,) = (name for name in arguments if name not in {i.name for i in joint.inputs})
+    given = {item.name: item for item in joint.inputs}
+    values = {given[name].name: value for name, value in arguments.items() if name in given}
+    values["cotangent"] = arguments[cotangent]
+    outputs = dict(zip(joint.gradients, read(xp, **values), strict=True))
+    zero = xp.number(0)
+    return tuple(outputs.get(n, xp.broadcast(zero, arguments[n].shape)) for n in names)
+
+
+def compared(op: Op, forms: Mapping[str, Callable[..., Any]], dtype: str, why: str) -> Op:
+    """The op whose derived gradients are compared with the joint program's, and replaced where they
+    disagree; or say why they cannot be."""
+    formulas, settled = op.formulas, op.backward
+    if formulas is None or settled is None or "definition" not in forms:
+        return op
+
+    def answer(certify: Any = "enclosure", **inputs: Any) -> dict[str, Any]:
+        answers = settled(certify=certify, **inputs)
+        if "joint" not in forms:
+            if why:
+                _warn(f"{op.name}: gradients are derived from the forward program: {why}.")
+            return answers
+        others = _enclosures(formulas, inputs, forms["joint"], tuple(answers))
+        apart = {name: _distance(answers[name], other) > 0 for name, other in others.items()}
+        if any(places.any() for places in apart.values()):  # constants are rounded, perhaps
+            bounds = formulas.bounded("backward", forms["joint"], inputs, {}, dtype)
+            apart = {n: _distance(answers[n], other) > bounds[n] for n, other in others.items()}
+        if told := {name: int(places.sum()) for name, places in apart.items() if places.any()}:
+            counts = ", ".join(f"{count} of {name}" for name, count in told.items())
+            _warn(f"{op.name}: gradients are the framework's, not the derivatives: {counts}.")
+            sharp = formulas.certified("backward", forms["joint"], inputs, {}, certify)
+            for name in told:
+                flat, places = answers[name].reshape(-1), np.flatnonzero(apart[name])
+                flat = flat.replace(places, sharp[name].reshape(-1)[places])
+                answers[name] = flat.reshape(answers[name].shape)
+        return answers
+
+    return replace(op, backward=answer)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, JointWarning, stacklevel=3)
+
+
+def _enclosures(
+    formulas: Formulas, inputs: Mapping[str, Any], joint: Any, names: tuple[str, ...]
+) -> dict[str, Enclosure]:
+    question = formulas.question("backward", inputs, {})
+    with np.errstate(all="ignore"):
+        read = readings.read(joint, readings.double_double(), question, names)
+    return {name: restored(question, name, trusted(*parts, 0)) for name, parts in read.items()}
+
+
+def _distance(a: Enclosure, b: Enclosure) -> Any:
+    """Between two enclosures, 0 where they have a number in common; of what is no number 0."""
+    with np.errstate(all="ignore"):
+        scale = np.maximum(a.scale, b.scale)
+        parts = (np.ldexp(part, e.scale - scale) for e in (a, b) for part in (e.hi, e.lo, e.radius))
+        hi, lo, radius, other, rest, width = parts
+        apart = np.abs((hi - other) + (lo - rest)) - (radius + width)
+        return np.ldexp(np.fmax(apart, 0.0), scale)
