@@ -308,7 +308,7 @@ def test_no_room_but_the_oracles_and_their_models_knows_an_op_by_its_name() -> N
 MOST_LINES = 500
 LONGER = {  # sent or copied to another interpreter as one file
     "capture.py",
-    "frameworks/remote/torch_adapter.py",
+    "frameworks/remote/exporter.py",
     "frameworks/remote/worker.py",
     "profiling/in_torch.py",
 }

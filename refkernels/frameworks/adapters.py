@@ -15,14 +15,45 @@ from pathlib import Path
 _ONE_TREE = threading.Lock()
 
 
-_SHARED = Path(__file__).parent / "remote" / "shared.py"
+_REMOTE = Path(__file__).parent / "remote"
 _IMPORT = re.compile(r"^from shared import (\([^)]*\)|.*)$", re.MULTILINE)
+_DEFINED = re.compile(r"^def (\w+)\(", re.MULTILINE)
+_TABLE = "OPS = {}  # calls.txt\n"
 
 
+@functools.cache
 def source_of(adapter: Path) -> str:
-    """The adapter in one text: with what it shares with others in the place of its import."""
+    """The adapter in one text: what it shares with others, and its ops, in the place of their
+    names."""
     text = adapter.read_text(encoding="utf-8")
-    return _IMPORT.sub(lambda _: _SHARED.read_text(encoding="utf-8"), text, count=1)
+    shared = (_REMOTE / "shared.py").read_text(encoding="utf-8")
+    text = _IMPORT.sub(lambda _: shared, text, count=1)
+    if _TABLE not in text:
+        return text
+    calls = _calls(adapter.name.removesuffix("_adapter.py"), set(_DEFINED.findall(text)))
+    return text.replace(_TABLE, "OPS = {\n" + "".join(calls) + "}\n")
+
+
+def _calls(framework: str, defined: set[str]) -> Iterator[str]:
+    """The entries of OPS for a framework, by `calls.txt`. `defined`: the adapter's functions."""
+    table = (_REMOTE / "calls.txt").read_text(encoding="utf-8")
+    modules, *blocks = re.sub(r"^ *#.*\n", "", table, flags=re.MULTILINE).split("\n", 1)
+    own = dict(pair.split() for pair in modules.partition(": ")[2].split(", ")).get(framework, "")
+    for block in re.split(r"\n(?! )", blocks[0].strip()):
+        head, *rows = block.split("\n")
+        ops, _, gives = head.partition(" -> ")
+        output, _, taken = gives.partition(" ")
+        for op in ops.split():
+            call = op if op in defined else ""
+            for row in rows:
+                frameworks, kind, text = re.split(r"(: | = )", row.strip(), maxsplit=1)
+                if framework in frameworks.split(", "):
+                    plain = kind == " = " or text.startswith('"')
+                    call = text if plain else f"lambda {taken[1:-1]}: {text}"
+            for word, name in {"{own}": own, "{op}": op, "{Op}": op.capitalize()}.items():
+                call = call.replace(word, name)
+            if call:
+                yield f'    "{op}": ("{output}", {call}),\n'
 
 
 @functools.cache
@@ -43,25 +74,13 @@ def ops_of(adapter: Path) -> dict[str, str | None]:
 
 
 def table_of(adapter: Path, name: str) -> dict[str, ast.expr]:
-    """The literal keys of one of the module's dicts, with their values, and the entries that a call
-    in it makes of the words of its last argument."""
-    source = adapter.read_text(encoding="utf-8")
+    """The literal keys of one of the module's dicts, with their values."""
     with _ONE_TREE:
-        tree = ast.parse(source, str(adapter))
+        tree = ast.parse(source_of(adapter), str(adapter))
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             if names == [name]:
                 pairs = zip(node.value.keys, node.value.values, strict=True)
-                return dict(entry for pair in pairs for entry in _entries(*pair))
+                return {str(k.value): v for k, v in pairs if isinstance(k, ast.Constant)}
     return {}
-
-
-def _entries(key: ast.expr | None, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(key, ast.Constant):
-        yield str(key.value), value
-    elif isinstance(value, ast.Call):
-        kind, *first, words = map(ast.unparse, (value.func, *value.args))
-        for name in ast.literal_eval(words).split():
-            call = f"lambda x: {first[0]}.{name}(x)" if kind == "named" else f"{kind}({name!r})"
-            yield name, ast.parse(f"('y', {call})", mode="eval").body

@@ -7,7 +7,7 @@ terms in its longest sum, an element may err by
 
 since errors of sums in any order grow as sqrt(n), and rows of other data differ by s. That is a
 statistic; it says nothing where s / 8 is below 64 e, and is left out there. Where a machine cannot
-hold a call, each size is asked with the others made smaller (`programs.in_torch`).
+hold a call, each size is asked with the others made smaller (`remote/smaller.py`).
 """
 
 from __future__ import annotations

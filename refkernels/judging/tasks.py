@@ -4,7 +4,7 @@
     CANDIDATE.py    class ModelNew, which should compute the same
 
 The Model is read as a program at smaller sizes: the file's integers, halved until it computes at
-most `MOST` elements (`programs.in_torch`). It is judged first, and must be right; the candidate
+most `MOST` elements (`remote/smaller.py`). It is judged first, and must be right; the candidate
 gets its parameters and buffers. What is right there is asked at the task's own sizes (`own_sizes`).
 """
 

@@ -133,9 +133,8 @@ def read_forms(
 ) -> dict[str, dict[str, Parts]]:
     """The outputs of several formulas, by form, by name. On some thousand elements the steps that
     they share are computed once."""
-    alone = len(forms) == 1 or any(isinstance(formula, Whole) for formula in forms.values())
-    empty = any(0 in question.shapes[name] for name in names)
-    if alone or empty or question.elements > _SHARED:
+    apart = len(forms) == 1 or any(isinstance(formula, Whole) for formula in forms.values())
+    if apart or any(0 in question.shapes[n] for n in names) or question.elements > _SHARED:
         return {form: read(formula, reading, question, names) for form, formula in forms.items()}
     arguments = reading.arguments(question.arrays, question.params)
 

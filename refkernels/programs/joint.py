@@ -39,11 +39,10 @@ def readable(program: TorchProgram) -> tuple[TorchProgram | None, str]:
     if isinstance(joint, str):
         return None, joint
     floats = [item for item in joint.inputs if item.tensor.is_float]
-    examples = {i.node: np.ones(i.tensor.shape) if i.array is None else i.array for i in floats}
     try:
         check(joint)
         with np.errstate(all="ignore"):
-            evaluate(joint, xp, {node: xp.array(array) for node, array in examples.items()})
+            evaluate(joint, xp, {item.node: xp.array(item.array) for item in floats})
     except ProgramError as error:
         return None, str(error).partition(" (")[0].removeprefix(f"{joint.name}: ")
     return joint, ""
@@ -104,7 +103,7 @@ def _enclosures(
     question = formulas.question("backward", inputs, {})
     with np.errstate(all="ignore"):
         read = readings.read(joint, readings.double_double(), question, names)
-    return {name: restored(question, name, trusted(*parts, 0)) for name, parts in read.items()}
+    return {name: restored(question, name, trusted(*parts)) for name, parts in read.items()}
 
 
 def _distance(a: Enclosure, b: Enclosure) -> Any:

@@ -219,8 +219,9 @@ def _normed(c: Any, x: Any, rows: Any, weight: Any, bias: Any, eps: Any, shape: 
 def _shaped(c: Any, k: int, statistic: Any) -> Any:
     """A statistic as the k-th of what the operator gives; one that it gives empty is not used."""
     given = c.node.gives[k] if k < len(c.node.gives) else None
-    known = given is not None and math.prod(given.shape) == math.prod(statistic.shape)
-    return c.reshape(statistic, given.shape) if known else None
+    if given is None or math.prod(given.shape) != math.prod(statistic.shape):
+        return None
+    return c.reshape(statistic, given.shape)
 
 
 def _affine(c: Any, y: Any, weight: Any, bias: Any, shape: Any = None) -> Any:

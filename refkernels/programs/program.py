@@ -55,13 +55,13 @@ class Tensor:
 @dataclass(frozen=True, eq=False)
 class ProgramInput:
     """An array that a program takes: `kind` as in KINDS, `array` the value that it has unless it is
-    given; of an input, which must be given, an example. A cotangent has none."""
+    given; of an input, which must be given, an example. Of a cotangent it is 0."""
 
     node: str
     name: str
     kind: str
     tensor: Tensor
-    array: Array | None
+    array: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,9 @@ class _Reader:
             raise self.fail(f"{item['name']} is of the kind {item['kind']}")
         tensor = self.tensor(item, item["name"])
         array = self.array(item["array"], tensor, item["name"])
-        if array is None and item["kind"] != "cotangent":
+        if item["kind"] == "cotangent":
+            array = np.zeros(tensor.shape, formats.get(tensor.dtype).dtype)
+        if array is None:
             raise self.fail(f"{item['name']} has no array")
         node = self.defined(item["node"], tensor)
         return ProgramInput(node, item["name"], item["kind"], tensor, array)

@@ -17,7 +17,7 @@ from refkernels.programs.operators import OPERATORS
 from refkernels.programs.program import ProgramError, TorchProgram, read
 
 REMOTE = Path(catalog.__file__).parent / "remote" / "exporter.py"
-SHRINKING = Path(__file__).with_name("in_torch.py")
+SHRINKING = REMOTE.with_name("smaller.py")
 READING = 300.0  # seconds, in which torch is imported and a program exported
 
 
@@ -37,7 +37,7 @@ def of_file(
     path: Path, name: str, inputs: Mapping[str, npt.NDArray[Any]] | None, most: int | None = None
 ) -> TorchProgram:
     """The program of FILE.py:NAME, exported in an interpreter with torch. `inputs`: example arrays
-    by name; by default those of the file's get_inputs(). `most`: as for `in_torch.smaller`.
+    by name; by default those of the file's get_inputs(). `most`: as for `smaller.py`.
 
     Raises ProgramError for what cannot be exported, FrameworkError if there is no such interpreter.
     """

@@ -3,7 +3,7 @@
 import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
-from shared import attention_mask, axes, named, narrowed, of_rows, sets_of, widened
+from shared import attention_mask, axes, narrowed, of_rows, sets_of, widened
 
 FLAGS = {
     "runtime_num_threads": (
@@ -288,65 +288,7 @@ def clip_by_value(grads, max_value=1.0):
     return ops.clamp(grads, -max_value, max_value)
 
 
-OPS = {
-    "matmul": ("c", lambda a, b: ops.matmul(a, b)),
-    "scaled_matmul": ("c", "MindSpore has no scaled_matmul on a CPU"),
-    "linear": ("y", lambda x, weight, bias=None: ops.dense(x, weight, bias)),
-    "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x, axis=-1: ops.sum(x, axes(x, axis))),
-    "mean": ("y", lambda x, axis=-1: ops.mean(x, axes(x, axis))),
-    "var": ("y", lambda x, axis=-1, ddof=0: ops.var(x, axes(x, axis), ddof)),
-    "std": ("y", lambda x, axis=-1, ddof=0: ops.std(x, axes(x, axis), ddof)),
-    "norm": ("y", norm),
-    "prod": ("y", lambda x, axis=-1: ops.prod(x, axes(x, axis))),
-    "max": ("y", lambda x, axis=-1: ops.amax(x, axes(x, axis))),
-    "cumsum": ("y", lambda x, axis=-1: ops.cumsum(x, axis)),
-    "logsumexp": ("y", lambda x, axis=-1: ops.logsumexp(x, axes(x, axis))),
-    "gelu": ("y", lambda x: ops.gelu(x, approximate="none")),
-    "gelu_tanh": ("y", lambda x: ops.gelu(x, approximate="tanh")),
-    "elu": ("y", elu),
-    "log_sigmoid": ("y", lambda x: ops.logsigmoid(x)),
-    "swiglu": ("y", lambda a, b: ops.silu(a) * b),
-    "pow": ("y", lambda x, exponent: ops.pow(x, exponent)),
-    "atan2": ("y", lambda a, b: ops.atan2(a, b)),
-    "hypot": ("y", lambda a, b: ops.hypot(a, b)),
-    "dropout": ("y", dropout),
-    "clip_by_global_norm": ("clipped", clip_by_global_norm),
-    "clip_by_norm": ("clipped", clip_by_norm),
-    "clip_by_value": ("clipped", clip_by_value),
-    "softmax": ("y", lambda x, axis=-1: ops.softmax(x, axis)),
-    "log_softmax": ("y", lambda x, axis=-1: ops.log_softmax(x, axis)),
-    "cross_entropy": ("loss", labelled(ops.cross_entropy)),
-    "nll": ("loss", labelled(ops.nll_loss)),
-    "soft_cross_entropy": ("loss", of_rows(ops.cross_entropy)),
-    "mse": ("loss", lambda x, target, reduction="mean": ops.mse_loss(x, target, reduction)),
-    "l1": ("loss", lambda x, target, reduction="mean": ops.l1_loss(x, target, reduction)),
-    "huber": ("loss", lambda x, target, **options: ops.huber_loss(x, target, **options)),
-    "smooth_l1": ("loss", smooth_l1),
-    "kl_div": ("loss", kl_div),
-    "bce_with_logits": ("loss", bce_with_logits),
-    "attention": ("y", attention),
-    "rotary": ("y", rotary),
-    "conv1d": ("y", lambda **options: conv(ops.conv1d, **options)),
-    "conv2d": ("y", lambda **options: conv(ops.conv2d, **options)),
-    "embedding": ("y", embedding),
-    "rms_norm": ("y", rms_norm),
-    "batch_norm": ("y", batch_norm),
-    "group_norm": ("y", group_norm),
-    "instance_norm": ("y", "MindSpore has no kernel for instance_norm on a CPU"),
-    "sgd": ("param", sgd),
-    "momentum": ("param", momentum),
-    "adam": ("param", adam),
-    "adamw": ("param", adamw),
-    "lamb": ("param", "MindSpore has no kernel for Lamb on a CPU"),
-    "adagrad": ("param", adagrad),
-    "rmsprop": ("param", rmsprop),
-    **named(
-        ops,
-        "sin cos tan asin acos atan exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sigmoid "
-        "silu softplus erf erfc hardswish mish hardsigmoid selu softsign sqrt rsqrt reciprocal",
-    ),
-}
+OPS = {}  # calls.txt
 
 
 def version():

@@ -4,7 +4,7 @@ import contextlib
 import io
 
 import numpy as np
-from shared import attention_mask, named, sets_of
+from shared import attention_mask, sets_of
 
 # NumPy has no such kernels: these formulas are ours, not NumPy's.
 FORMULAS = dict.fromkeys((
@@ -235,49 +235,7 @@ def clip_by_value(grads, max_value=1.0):
     return np.clip(grads, -max_value, max_value)
 
 
-OPS = {
-    "matmul": ("c", lambda a, b: np.matmul(a, b)),
-    "scaled_matmul": ("c", scaled_matmul),
-    "linear": ("y", linear),
-    "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x, axis=-1: np.sum(x, axis=axes(axis))),
-    "mean": ("y", lambda x, axis=-1: np.mean(x, axis=axes(axis))),
-    "var": ("y", lambda x, axis=-1, ddof=0: np.var(x, axis=axes(axis), ddof=ddof)),
-    "std": ("y", lambda x, axis=-1, ddof=0: np.std(x, axis=axes(axis), ddof=ddof)),
-    "norm": ("y", lambda x, axis=-1: np.linalg.vector_norm(x, axis=axes(axis))),
-    "prod": ("y", lambda x, axis=-1: np.prod(x, axis=axes(axis))),
-    "max": ("y", lambda x, axis=-1: np.max(x, axis=axes(axis))),
-    "cumsum": ("y", lambda x, axis=-1: np.cumsum(x, axis=axis)),
-    "logsumexp": ("y", "NumPy has no logsumexp (SciPy has one)"),
-    "asin": ("y", lambda x: np.arcsin(x)),
-    "acos": ("y", lambda x: np.arccos(x)),
-    "atan": ("y", lambda x: np.arctan(x)),
-    "pow": ("y", lambda x, exponent: np.power(x, exponent)),
-    "atan2": ("y", lambda a, b: np.arctan2(a, b)),
-    "hypot": ("y", lambda a, b: np.hypot(a, b)),
-    "clip_by_value": ("clipped", clip_by_value),
-    "softmax": ("y", "NumPy has no softmax (SciPy has one)"),
-    "log_softmax": ("y", "NumPy has no log_softmax (SciPy has one)"),
-    "cross_entropy": ("loss", cross_entropy),
-    "nll": ("loss", nll),
-    "soft_cross_entropy": ("loss", soft_cross_entropy),
-    "masked_lm_loss": ("loss", masked_lm_loss),
-    "mse": ("loss", lambda x, target, reduction="mean": reduced((x - target) ** 2, reduction)),
-    "l1": ("loss", lambda x, target, reduction="mean": reduced(np.abs(x - target), reduction)),
-    "huber": ("loss", huber),
-    "smooth_l1": ("loss", smooth_l1),
-    "kl_div": ("loss", kl_div),
-    "bce_with_logits": ("loss", bce_with_logits),
-    "attention": ("y", attention),
-    "rotary": ("y", rotary),
-    "linear_attention": ("y", linear_attention),
-    "selective_scan": ("y", selective_scan),
-    "conv1d": ("y", conv),
-    "conv2d": ("y", conv),
-    "embedding": ("y", lambda weight, indices, padding_idx=None: weight[indices]),
-    "rms_norm": ("y", rms_norm),
-    **named(np, "sin cos tan exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sqrt reciprocal"),
-}
+OPS = {}  # calls.txt
 
 
 def version():

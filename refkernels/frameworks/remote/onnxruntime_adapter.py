@@ -209,53 +209,7 @@ def clip_by_value(grads, max_value=1.0):
     return run("Clip", grads, low, high)
 
 
-def operators(names):
-    """Those of one array that ONNX writes with a capital."""
-
-    def function(kind):
-        return lambda x: run(kind, x)
-
-    return {name: ("y", function(name.capitalize())) for name in names.split()}
-
-
-OPS = {
-    **operators(
-        "sin cos tan asin acos atan exp log sinh cosh tanh sigmoid softplus erf gelu mish selu "
-        "softsign sqrt reciprocal"
-    ),
-    "matmul": ("c", lambda a, b: run("MatMul", a, b)),
-    "linear": ("y", linear),
-    "layernorm": ("y", layernorm),
-    "sum": ("y", reduced("ReduceSum")),
-    "mean": ("y", reduced("ReduceMean")),
-    "norm": ("y", reduced("ReduceL2")),
-    "prod": ("y", reduced("ReduceProd")),
-    "max": ("y", reduced("ReduceMax")),
-    "cumsum": ("y", lambda x, axis=-1: run("CumSum", x, whole(axis))),
-    "logsumexp": ("y", reduced("ReduceLogSumExp")),
-    "silu": ("y", lambda x: run("Swish", x, opset=24)),
-    "gelu_tanh": ("y", lambda x: run("Gelu", x, approximate="tanh")),
-    "hardswish": ("y", lambda x: run("HardSwish", x)),
-    "hardsigmoid": ("y", lambda x: run("HardSigmoid", x, alpha=1.0 / 6.0, beta=0.5)),
-    "elu": ("y", lambda x, alpha=1.0: run("Elu", x, alpha=float(alpha))),
-    "pow": ("y", lambda x, exponent: run("Pow", x, exponent)),
-    "dropout": ("y", "ONNX Runtime's Dropout is for inference only: it changes nothing"),
-    "clip_by_value": ("clipped", clip_by_value),
-    "softmax": ("y", lambda x, axis=-1: run("Softmax", x, axis=axis)),
-    "log_softmax": ("y", lambda x, axis=-1: run("LogSoftmax", x, axis=axis)),
-    "cross_entropy": ("loss", cross_entropy),
-    "nll": ("loss", nll),
-    "soft_cross_entropy": ("loss", "ONNX's SoftmaxCrossEntropyLoss takes labels, not shares"),
-    "attention": ("y", attention),
-    "rotary": ("y", rotary),
-    "conv1d": ("y", conv),
-    "conv2d": ("y", conv),
-    "embedding": ("y", embedding),
-    "rms_norm": ("y", rms_norm),
-    "batch_norm": ("y", batch_norm),
-    "group_norm": ("y", group_norm),
-    "instance_norm": ("y", instance_norm),
-}
+OPS = {}  # calls.txt
 
 
 def version():

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from shared import attention_mask, axes, named, narrowed, sets_of, widened
+from shared import attention_mask, axes, narrowed, sets_of, widened
 
 # Paddle's handler of fatal signals allocates memory: after a heap corruption it hangs.
 paddle.disable_signal_handler()
@@ -305,65 +305,7 @@ def clip_by_value(grads, max_value=1.0):
     return clipped_by(clip, grads, paddle.zeros(grads.shape, "int64"))
 
 
-OPS = {
-    "matmul": ("c", lambda a, b: paddle.matmul(a, b)),
-    "scaled_matmul": ("c", "PaddlePaddle has no scaled_matmul on a CPU"),
-    # Paddle's weight is (in, out), refkernels' is (out, in).
-    "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight.t(), bias)),
-    "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x, axis=-1: paddle.sum(x, axes(x, axis))),
-    "mean": ("y", lambda x, axis=-1: paddle.mean(x, axes(x, axis))),
-    "var": ("y", lambda x, axis=-1, ddof=0: spread(x, axis, ddof, False)),
-    "std": ("y", lambda x, axis=-1, ddof=0: spread(x, axis, ddof, True)),
-    "norm": ("y", lambda x, axis=-1: paddle.linalg.vector_norm(x, 2, axes(x, axis))),
-    "prod": ("y", lambda x, axis=-1: paddle.prod(x, axes(x, axis))),
-    "max": ("y", lambda x, axis=-1: paddle.max(x, axes(x, axis))),
-    "cumsum": ("y", lambda x, axis=-1: paddle.cumsum(x, axis)),
-    "logsumexp": ("y", lambda x, axis=-1: paddle.logsumexp(x, axes(x, axis))),
-    "gelu_tanh": ("y", lambda x: F.gelu(x, approximate=True)),
-    "elu": ("y", lambda x, alpha=1.0: F.elu(x, alpha)),
-    "swiglu": ("y", swiglu),
-    "pow": ("y", lambda x, exponent: paddle.pow(x, exponent)),
-    "atan2": ("y", lambda a, b: paddle.atan2(a, b)),
-    "hypot": ("y", lambda a, b: paddle.hypot(a, b)),
-    "dropout": ("y", dropout),
-    "clip_by_global_norm": ("clipped", clip_by_global_norm),
-    "clip_by_norm": ("clipped", clip_by_norm),
-    "clip_by_value": ("clipped", clip_by_value),
-    "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
-    "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
-    "cross_entropy": ("loss", cross_entropy),
-    "nll": ("loss", nll),
-    "soft_cross_entropy": ("loss", soft_cross_entropy),
-    "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction)),
-    "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction)),
-    "huber": ("loss", lambda x, target, **options: F.smooth_l1_loss(x, target, **options)),
-    "smooth_l1": ("loss", smooth_l1),
-    "kl_div": ("loss", lambda x, target, **options: F.kl_div(x, target, **options)),
-    "bce_with_logits": ("loss", bce_with_logits),
-    "attention": ("y", attention),
-    "rotary": ("y", rotary),
-    "conv1d": ("y", lambda **options: conv(F.conv1d, **options)),
-    "conv2d": ("y", lambda **options: conv(F.conv2d, **options)),
-    "embedding": ("y", embedding),
-    "rms_norm": ("y", rms_norm),
-    "batch_norm": ("y", batch_norm),
-    "group_norm": ("y", group_norm),
-    "instance_norm": ("y", lambda x, **options: F.instance_norm(x, **options)),
-    "sgd": ("param", sgd),
-    "momentum": ("param", sgd),
-    "adam": ("param", adam),
-    "adamw": ("param", adamw),
-    "lamb": ("param", lamb),
-    "adagrad": ("param", adagrad),
-    "rmsprop": ("param", rmsprop),
-    **named(
-        paddle,
-        "sin cos tan asin acos atan exp expm1 log log2 log10 log1p sinh cosh tanh erf sqrt "
-        "rsqrt reciprocal",
-    ),
-    **named(F, "sigmoid silu softplus gelu hardswish mish hardsigmoid selu softsign log_sigmoid"),
-}
+OPS = {}  # calls.txt
 
 
 def version():

@@ -6,16 +6,6 @@ import json
 import numpy as np
 
 
-def named(module, names):
-    """The functions of one array that the framework calls as we do: {op: ("y", function)}. An older
-    version may lack one: it is looked up when it is called."""
-
-    def function(name):
-        return lambda x: getattr(module, name)(x)
-
-    return {name: ("y", function(name)) for name in names.split()}
-
-
 def truth(text):
     """The truth value of a flag."""
     if text.lower() not in ("1", "0", "true", "false", "on", "off", "yes", "no"):

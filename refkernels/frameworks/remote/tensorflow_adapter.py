@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from shared import both_ends, each_axis, named, truth
+from shared import both_ends, each_axis, truth
 
 JIT = {"on": False}
 
@@ -310,65 +310,7 @@ def clip_by_value(grads, max_value=1.0):
     return tf.clip_by_value(grads, -max_value, max_value)
 
 
-OPS = {
-    "matmul": ("c", matmul),
-    "scaled_matmul": ("c", "TensorFlow has no scaled product of narrow operands on a CPU"),
-    "linear": ("y", linear),
-    "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x, axis=-1: tf.reduce_sum(x, axes(axis))),
-    "mean": ("y", lambda x, axis=-1: tf.reduce_mean(x, axes(axis))),
-    "var": ("y", lambda x, axis=-1, ddof=0: spread(tf.math.reduce_variance, x, axis, ddof)),
-    "std": ("y", lambda x, axis=-1, ddof=0: spread(tf.math.reduce_std, x, axis, ddof)),
-    "norm": ("y", norm),
-    "prod": ("y", lambda x, axis=-1: tf.reduce_prod(x, axes(axis))),
-    "max": ("y", lambda x, axis=-1: tf.reduce_max(x, axes(axis))),
-    "cumsum": ("y", lambda x, axis=-1: tf.cumsum(x, axis)),
-    "logsumexp": ("y", lambda x, axis=-1: tf.reduce_logsumexp(x, axes(axis))),
-    "gelu_tanh": ("y", lambda x: tf.nn.gelu(x, approximate=True)),
-    "hardswish": ("y", lambda x: ops.hard_silu(x)),
-    "hardsigmoid": ("y", lambda x: ops.hard_sigmoid(x)),
-    "elu": ("y", lambda x, alpha=1.0: ops.elu(x, alpha)),
-    "swiglu": ("y", lambda a, b: tf.nn.silu(a) * b),
-    "pow": ("y", lambda x, exponent: tf.pow(x, exponent)),
-    "atan2": ("y", lambda a, b: tf.atan2(a, b)),
-    "hypot": ("y", lambda a, b: ops.hypot(a, b)),
-    "dropout": ("y", "TensorFlow's dropout takes no mask: it draws its own"),
-    "clip_by_global_norm": ("clipped", clip_by_global_norm),
-    "clip_by_norm": ("clipped", clip_by_norm),
-    "clip_by_value": ("clipped", clip_by_value),
-    "softmax": ("y", lambda x, axis=-1: tf.nn.softmax(x, axis)),
-    "log_softmax": ("y", lambda x, axis=-1: tf.nn.log_softmax(x, axis)),
-    "cross_entropy": ("loss", cross_entropy),
-    "soft_cross_entropy": ("loss", soft_cross_entropy),
-    "mse": ("loss", elementwise("MeanSquaredError")),
-    "l1": ("loss", elementwise("MeanAbsoluteError")),
-    "huber": ("loss", elementwise("Huber")),
-    "smooth_l1": ("loss", "TensorFlow has no smooth_l1 (Huber over delta is one)"),
-    "kl_div": ("loss", "Keras's KLDivergence takes probabilities, not their logarithms"),
-    "bce_with_logits": ("loss", bce_with_logits),
-    "attention": ("y", attention),
-    "rotary": ("y", rotary),
-    "conv1d": ("y", conv),
-    "conv2d": ("y", conv),
-    "embedding": ("y", embedding),
-    "rms_norm": ("y", rms_norm),
-    "batch_norm": ("y", batch_norm),
-    "group_norm": ("y", group_norm),
-    "instance_norm": ("y", instance_norm),
-    "sgd": ("param", sgd),
-    "momentum": ("param", "Keras's SGD keeps lr inside of its velocity"),
-    "adam": ("param", adam),
-    "adamw": ("param", adamw),
-    "lamb": ("param", lamb),
-    "adagrad": ("param", adagrad),
-    "rmsprop": ("param", rmsprop),
-    "lion": ("param", lion),
-    **named(tf, "sin cos tan asin acos atan exp sinh cosh tanh sigmoid sqrt"),
-    **named(ops, "exp2 log2 log10"),
-    **named(tf.math, "expm1 log log1p erf erfc log_sigmoid rsqrt reciprocal"),
-    **named(tf.nn, "silu softplus gelu selu softsign"),
-    **named(keras.activations, "mish"),
-}
+OPS = {}  # calls.txt
 
 
 def version():

@@ -9,16 +9,9 @@ import torch
 import torch.nn.functional as F
 from shared import (
     attention_mask,
-    axes,
     by_autograd,
-    clip_all,
-    clip_values,
-    flat,
-    masked_dropout,
-    named,
     of_rows,
     pieces,
-    rotated,
     sets_of,
     truth,
 )
@@ -379,114 +372,7 @@ def combine_experts(x, rows, weights=None):
     return (taken if weights is None else taken * weights[..., None]).sum(-2)
 
 
-OPS = {
-    "router": ("weights", router),
-    "grouped_matmul": (
-        "c",
-        grouped_matmul if hasattr(F, "grouped_mm") else "PyTorch before 2.10 has no grouped_mm",
-    ),
-    "combine_experts": ("y", combine_experts),
-    "cast": ("y", cast),
-    "quantize": ("y", quantize),
-    "dequantize": ("y", dequantize),
-    "block_quantize": ("y", block_quantize),
-    "matmul": ("c", lambda a, b: torch.matmul(a, b)),
-    "scaled_matmul": ("c", scaled_matmul),
-    "linear": ("y", lambda x, weight, bias=None: F.linear(x, weight, bias)),
-    "layernorm": ("y", layernorm),
-    "sum": ("y", lambda x, axis=-1: torch.sum(x, axes(x, axis))),
-    "mean": ("y", lambda x, axis=-1: torch.mean(x, axes(x, axis))),
-    "var": ("y", lambda x, axis=-1, ddof=0: torch.var(x, axes(x, axis), correction=ddof)),
-    "std": ("y", lambda x, axis=-1, ddof=0: torch.std(x, axes(x, axis), correction=ddof)),
-    "norm": ("y", lambda x, axis=-1: torch.linalg.vector_norm(x, 2, axes(x, axis))),
-    "prod": ("y", lambda x, axis=-1: torch.prod(flat(x, axis), -1)),
-    "max": ("y", lambda x, axis=-1: torch.amax(x, axes(x, axis))),
-    "cumsum": ("y", lambda x, axis=-1: torch.cumsum(x, axis)),
-    "logsumexp": ("y", lambda x, axis=-1: torch.logsumexp(x, axes(x, axis))),
-    "gelu_tanh": ("y", lambda x: F.gelu(x, approximate="tanh")),
-    "elu": ("y", lambda x, alpha=1.0: F.elu(x, alpha)),
-    "log_sigmoid": ("y", lambda x: F.logsigmoid(x)),
-    "swiglu": ("y", lambda a, b: F.silu(a) * b),
-    "glu": ("y", glu),
-    "bias_gelu": (
-        "y",
-        lambda x, bias, approximate="none": F.gelu(x + bias, approximate=approximate),
-    ),
-    "add_rms_norm": (
-        "y",
-        lambda x, residual, weight=None, eps=1e-5: {
-            "y": rms_norm(x + residual, weight, eps),
-            "sum": x + residual,
-        },
-    ),
-    "lora_linear": (
-        "y",
-        lambda x, weight, lora_a, lora_b, bias=None, scale=1.0: (
-            F.linear(x, weight, bias) + F.linear(F.linear(x, lora_a), lora_b) * scale
-        ),
-    ),
-    "linear_cross_entropy": ("loss", linear_cross_entropy),
-    "pow": ("y", lambda x, exponent: torch.pow(x, exponent)),
-    "atan2": ("y", lambda a, b: torch.atan2(a, b)),
-    "hypot": ("y", lambda a, b: torch.hypot(a, b)),
-    "dropout": ("y", lambda **given: masked_dropout(torch, **given)),
-    "clip_by_global_norm": ("clipped", lambda **given: clip_all(torch, **given)),
-    "clip_by_norm": ("clipped", clip_by_norm),
-    "clip_by_value": ("clipped", lambda **given: clip_values(torch, **given)),
-    "cosine_similarity": (
-        "y",
-        lambda x, other, axis=-1, eps=1e-8: F.cosine_similarity(x, other, axis, eps),
-    ),
-    "cdist": ("y", lambda a, b, p=2: torch.cdist(a, b, float(p))),
-    "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
-    "selective_log_softmax": (
-        "y",
-        lambda x, target, temperature=1.0: torch.gather(
-            F.log_softmax(x if temperature == 1 else x / temperature, -1), -1, target[..., None]
-        )[..., 0],
-    ),
-    "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
-    "cross_entropy": ("loss", of_rows(F.cross_entropy)),
-    "nll": ("loss", of_rows(F.nll_loss)),
-    "soft_cross_entropy": ("loss", of_rows(F.cross_entropy)),
-    "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction=reduction)),
-    "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction=reduction)),
-    "huber": ("loss", lambda x, target, **options: F.huber_loss(x, target, **options)),
-    "smooth_l1": ("loss", lambda x, target, **options: F.smooth_l1_loss(x, target, **options)),
-    "kl_div": ("loss", lambda x, target, **options: F.kl_div(x, target, **options)),
-    "bce_with_logits": ("loss", bce_with_logits),
-    "attention": ("y", attention),
-    "rotary": ("y", lambda **given: rotated(torch, **given)),
-    "conv1d": ("y", lambda **options: conv(F.conv1d, **options)),
-    "conv2d": ("y", lambda **options: conv(F.conv2d, **options)),
-    "embedding": ("y", embedding),
-    "rms_norm": ("y", rms_norm if hasattr(F, "rms_norm") else "PyTorch before 2.4 has no rms_norm"),
-    "batch_norm": ("y", batch_norm),
-    "group_norm": ("y", group_norm),
-    "instance_norm": ("y", lambda x, **options: F.instance_norm(x, **options)),
-    "sgd": ("param", sgd),
-    "momentum": ("param", lambda **options: sgd(step=2, **options)),
-    "adam": ("param", adam),
-    "adamw": ("param", adamw),
-    "adagrad": ("param", adagrad),
-    "adafactor": (
-        "param",
-        adafactor if hasattr(torch.optim, "Adafactor") else "PyTorch before 2.5 has no Adafactor",
-    ),
-    "muon": (
-        "param",
-        muon if hasattr(torch.optim, "Muon") else "PyTorch before 2.9 has no Muon",
-    ),
-    "soap": ("param", soap),
-    "narrow_step": ("param", narrow_step),
-    "rmsprop": ("param", rmsprop),
-    **named(
-        torch,
-        "sin cos tan asin acos atan exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sigmoid "
-        "erf erfc sqrt rsqrt reciprocal",
-    ),
-    **named(F, "silu softplus gelu hardswish mish hardsigmoid selu softsign"),
-}
+OPS = {}  # calls.txt
 
 
 def version():

@@ -91,7 +91,7 @@ def script(
     `environment`: its record, whose settings and device are used.
     """
     plumbing, record = _PLUMBING.get(framework), environment or {}
-    op = _operation(source, question["op"], list(question["shapes"])[-1])
+    op = _operation(source, question["op"])
     backward = question["direction"] == "backward"
     if plumbing is None or op is None or (backward and not plumbing.gradients):
         return None
@@ -165,8 +165,8 @@ class _Operation:
     several: bool
 
 
-def _operation(source: str, op: str, operand: str) -> _Operation | None:
-    """The op of the adapter with this source; `operand`: the name of its last input."""
+def _operation(source: str, op: str) -> _Operation | None:
+    """The op of the adapter with this source."""
     body = ast.parse(source).body
     functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
     assigned = [node for node in body if isinstance(node, ast.Assign)]
@@ -176,12 +176,6 @@ def _operation(source: str, op: str, operand: str) -> _Operation | None:
             if isinstance(key, ast.Constant) and key.value == op and isinstance(value, ast.Tuple):
                 main = ast.literal_eval(value.elts[0])
                 return _function(op, main, value.elts[1], functions, source)
-            # **named(MODULE, "sin cos ..."): functions of one array under our names
-            if isinstance(value, ast.Call) and ast.unparse(value.func) == "named":
-                module, names = map(ast.unparse, value.args)
-                if op in ast.literal_eval(names).split():
-                    call = ast.parse(f"lambda {operand}: {module}.{op}({operand})", mode="eval")
-                    return _function(op, "y", call.body, functions, source)
     return None
 
 
