@@ -45,43 +45,25 @@ def test_a_registered_framework_has_a_name_until_it_is_unregistered() -> None:
     assert "mine" not in catalog.names()
 
 
-def test_an_entry_point_adds_a_framework(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = importlib.metadata.EntryPoint(
-        "theirs", "test_catalog:theirs", catalog.ENTRY_POINT_GROUP
-    )
-    monkeypatch.setattr(
-        importlib.metadata,
-        "entry_points",
-        lambda group: [point] if group == catalog.ENTRY_POINT_GROUP else [],
-    )
-    catalog._from_entry_points.cache_clear()
-    try:
-        assert catalog.get("theirs").framework.adapter == Path("theirs_adapter.py")
-    finally:
-        catalog._from_entry_points.cache_clear()
-
-
 def theirs() -> Framework:
     """What a third party's entry point names."""
     return Framework("theirs", Path("theirs_adapter.py"))
 
 
-def test_an_entry_point_that_cannot_be_loaded_stops_no_other_framework(
+def test_an_entry_point_adds_a_framework_and_a_broken_one_stops_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        importlib.metadata,
-        "entry_points",
-        lambda group: [importlib.metadata.EntryPoint("broken", "nothing_here:FRAMEWORK", group)],
-    )
+    names = {"theirs": "test_catalog:theirs", "broken": "nothing_here:FRAMEWORK"}
+    group = catalog.ENTRY_POINT_GROUP
+    points = [importlib.metadata.EntryPoint(*pair, group) for pair in names.items()]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points)
     catalog._from_entry_points.cache_clear()
     try:
+        assert catalog.get("theirs").framework.adapter == Path("theirs_adapter.py")
         assert catalog.get("numpy").name == "numpy"
         assert "broken" not in catalog.names()
-        with pytest.raises(
-            catalog.UnknownFramework,
-            match=r"^broken cannot be loaded from .* nothing_here:FRAMEWORK \(ModuleNotFound",
-        ):
+        said = r"^broken cannot be loaded from .* nothing_here:FRAMEWORK \(ModuleNotFound"
+        with pytest.raises(catalog.UnknownFramework, match=said):
             catalog.get("broken")
     finally:
         catalog._from_entry_points.cache_clear()
