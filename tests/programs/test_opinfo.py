@@ -1,5 +1,4 @@
-"""Blocks of models, and PyTorch's own samples: answers and gradients against torch's in float64,
-within the bound that the forward program and torch's own backward pass give."""
+"""Blocks of models, and PyTorch's own samples: answers and gradients against torch's in float64."""
 
 import json
 import subprocess
