@@ -28,7 +28,7 @@ from refkernels.diagnosis.problem import Problem
 from refkernels.metrology.verdict import RmsErrors
 from refkernels.op import Direction
 from refkernels.records.codec import number
-from refkernels.records.words import INSIDE, SOUND, VERDICTS
+from refkernels.records.words import INSIDE, SOUND
 
 Answers = Callable[
     [str, Direction, Mapping[str, Array], Mapping[str, Any]], "dict[str, Array] | None"
@@ -165,7 +165,7 @@ def judge_run(
                     reason = str(error).rstrip(".")
                     unjudged[Unjudged(item.place.name, item.type, reason)] = None
     missing = tuple(dict.fromkeys(remark for rank in run.ranks for remark in rank.not_captured))
-    in_order = sorted(_of_pieces(judgements), key=lambda judgement: judgement.place.when)
+    in_order = sorted(judgements, key=lambda judgement: judgement.place.when)
     sees_functions = all(
         rank.framework == _FUNCTIONS_SEEN and not _containers(rank) for rank in run.ranks
     )
@@ -202,39 +202,6 @@ def _questions(rank: Rank, step: int) -> Read:
     tensors = rank.tensors(step)
     yield from read_layers(rank, step, tensors)
     yield from read_updates(rank, line, tensors)
-
-
-def _of_pieces(judgements: list[LocalJudgement]) -> list[LocalJudgement]:
-    """One judgement of an update that was judged in pieces; a finding of one piece stays apart."""
-    by_key: dict[object, LocalJudgement] = {}
-    for k, judgement in enumerate(judgements):
-        place = judgement.place
-        key_of_update = place, judgement.op, judgement.output, judgement.wrong, judgement.cause
-        key = key_of_update if place.stage == "update" else k
-        by_key[key] = _merged(by_key[key], judgement) if key in by_key else judgement
-    return list(by_key.values())
-
-
-def _merged(a: LocalJudgement, b: LocalJudgement) -> LocalJudgement:
-    """Two pieces of one output as one judgement: sizes and signs of errors are those of all
-    elements; everything else is taken from the piece with the worse verdict, or nearer to its
-    bound."""
-    worse = min(a, b, key=lambda piece: (VERDICTS.index(piece.verdict), -piece.over_bound))
-    n = a.elements + b.elements
-    errors = a.errors.joined(b.errors) if a.errors and b.errors else a.errors or b.errors
-    over_plain = 0.0 if errors is None else errors.over_plain
-    signed = math.sqrt(a.elements) * a.bias + math.sqrt(b.elements) * b.bias
-    return replace(
-        worse,
-        errors=errors,
-        unusual=errors is not None and errors.unusual,
-        over_bound=max(a.over_bound, b.over_bound),
-        over_plain=over_plain,
-        elements=n,
-        bias=signed / math.sqrt(n) if n else 0.0,
-        negligible=a.negligible and b.negligible,
-        gross=a.gross or b.gross,
-    )
 
 
 @with_default_fenv

@@ -38,31 +38,23 @@ def least_changes(rank: Rank, least_slope: float) -> dict[str, float]:
 
 
 def _slopes(rank: Rank, step: int, later: Sequence[StepTensors]) -> dict[str, list[float]]:
-    """<D, g> by setting, of a step's D and the g of each later step; piece by piece, as the update
-    is judged."""
+    """<D, g> by setting, of a step's D and the g of each later step."""
     line, tensors = next(line for line in rank.lines if line.step == step), rank.tensors(step)
     sums: dict[str, list[float]] = {}
-    elements_before: dict[str, int] = {}  # elements of a parameter in earlier pieces
-    for question in read_updates(rank, line, tensors):
-        if not isinstance(question, CapturedQuestion):
-            continue
-        spans, start = [], 0
-        for name, end in question.parts:
-            first = elements_before.get(name, 0)
-            elements_before[name] = first + end - start
-            spans.append((name, slice(first, elements_before[name]), slice(start, end)))
-            start = end
+    for question in read_updates(rank, line, tensors, sampled=False):
         for setting in SETTINGS:
+            if not isinstance(question, CapturedQuestion):
+                continue
             move = _move(question, setting)
             if move is None:
                 continue
             of_setting = sums.setdefault(setting, [0.0] * len(later))
+            parts = np.split(move, [end for _, end in question.parts[:-1]])
             for index, later_tensors in enumerate(later):
-                for name, in_parameter, in_piece in spans:
+                for (name, _), part in zip(question.parts, parts, strict=True):
                     gradient = later_tensors.gradient(name)
                     if gradient is not None:
-                        values = gradient.reshape(-1)[in_parameter].astype(np.float64)
-                        of_setting[index] += float(move[in_piece] @ values)
+                        of_setting[index] += float(part @ gradient.astype(np.float64).reshape(-1))
     return sums
 
 

@@ -1,13 +1,13 @@
 """The optimizer's step as a question: weights, gradient and state in; weights and state out.
 
-An optimizer is recognised by its type's name. The parameters of a group that decay alike are
-concatenated to questions of _MOST elements at most; where the step depends on a tensor's norm
-(LAMB), each tensor is a question.
+An optimizer is recognised by its type's name. The parameters of a group that decay alike are one
+question; where the step depends on a tensor's norm (LAMB), each tensor is one. Of more than _MOST
+elements the oracle is asked for that many, at even distances, and for all whose step is far from
+that in float64.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,9 +18,14 @@ import numpy as np
 from refkernels import registry
 from refkernels.alignment.question import Array, CapturedQuestion, NotJudged, Place, Read, Unjudged
 from refkernels.alignment.run import Optimizer, Rank, StepLine, StepTensors
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.op import Op
 
 _Part = tuple[str, dict[str, Array], dict[str, Array]]  # a parameter, before and after
-_MOST = 2**20  # elements of a question
+_MOST = 2**17  # elements of a question, but for those that are far from float64's step
+_FEWEST = 64  # of them, in each parameter
+_FAR = 4.0  # times the farthest of the elements at even distances
 _BETAS = ("beta1", "beta2", "eps", "weight_decay")
 _EXPECTED_DEFAULTS = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False, "dampening": 0.0}
 
@@ -89,8 +94,8 @@ def definition(optimizer: Optimizer) -> str:
     return "sgd" if op == "momentum" else op
 
 
-def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
-    """The questions of a step's update."""
+def read_updates(rank: Rank, line: StepLine, tensors: StepTensors, sampled: bool = True) -> Read:
+    """The questions of a step's update; `sampled`: not of all elements, where there are many."""
     optimizer = rank.optimizer
     if optimizer is None or not line.updates or rank.skipped(line):
         return
@@ -108,7 +113,7 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
         for exempt in (False, True):
             names = [name for name in group.parameters if (name in group.exempt) == exempt]
             for chosen in [[name] for name in names] if kind.whole else _by_age(tensors, names):
-                question = rank, kind, line, tensors, order, settings, chosen, exempt
+                question = rank, kind, line, tensors, order, settings, chosen, exempt, sampled
                 try:
                     yield from _questions(*question)
                 except NotJudged as reason:
@@ -147,7 +152,7 @@ def _changed_settings(line: StepLine, order: int) -> Mapping[str, Any]:
 
 def _questions(
     rank: Rank, kind: OptimizerKind, line: StepLine, tensors: StepTensors, order: int,
-    settings: Mapping[str, Any], names: list[str], exempt: bool,
+    settings: Mapping[str, Any], names: list[str], exempt: bool, sampled: bool,
 ) -> Iterator[CapturedQuestion]:  # fmt: skip
     """The update of these parameters, of those that were recorded with a gradient."""
     if refused := [name for name in kind.refused if settings.get(name)]:
@@ -172,15 +177,16 @@ def _questions(
     known_before = [word for word in parts[0][1] if all(word in before for _, before, _ in parts)]
     known_after = [word for word in parts[0][2] if all(word in after for _, _, after in parts)]
     _refuse_mixed(parts, known_before, known_after)
-    for piece in [parts] if kind.whole else _pieces(parts):
-        inputs = {word: _joined([before[word] for _, before, _ in piece]) for word in known_before}
-        outputs = {word: _joined([after[word] for _, _, after in piece]) for word in known_after}
-        ends = np.cumsum([before["param"].size for _, before, _ in piece])
-        part_ends = tuple(zip((part for part, _, _ in piece), map(int, ends), strict=True))
-        yield CapturedQuestion(
-            place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, part_ends,
-            documented,
-        )  # fmt: skip
+    share = _MOST / sum(before["param"].size for _, before, _ in parts)
+    if sampled and share < 1.0 and not kind.whole:
+        parts = [_sampled(registry.get(kind.op), params, part, share) for part in parts]
+    inputs = {word: _joined([before[word] for _, before, _ in parts]) for word in known_before}
+    outputs = {word: _joined([after[word] for _, _, after in parts]) for word in known_after}
+    ends = np.cumsum([before["param"].size for _, before, _ in parts])
+    yield CapturedQuestion(
+        place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type,
+        tuple(zip((part for part, _, _ in parts), map(int, ends), strict=True)), documented,
+    )  # fmt: skip
 
 
 def _refuse_mixed(parts: list[_Part], before: list[str], after: list[str]) -> None:
@@ -195,22 +201,24 @@ def _refuse_mixed(parts: list[_Part], before: list[str], after: list[str]) -> No
         raise NotJudged("its tensors have several dtypes")
 
 
-def _pieces(parts: list[_Part]) -> Iterator[list[_Part]]:
-    """The parts in order, _MOST elements at a time."""
-    piece: list[_Part] = []
-    room = _MOST
-    for name, before, after in parts:
-        size = before["param"].size
-        for start, stop in itertools.pairwise([0, *range(min(room, size), size, _MOST), size]):
-            span = slice(start, stop)
-            old, new = ({word: side[word][span] for word in side} for side in (before, after))
-            piece.append((name, old, new))
-            room -= stop - start
-            if not room:
-                yield piece
-                piece, room = [], _MOST
-    if piece:
-        yield piece
+def _sampled(op: Op, params: Mapping[str, Any], part: _Part, share: float) -> _Part:
+    """A share of a parameter's elements, at even distances, and those whose step is _FAR times as
+    far from float64's as these are."""
+    name, before, after = part
+    size = before["param"].size
+    even = np.linspace(0, size - 1, min(max(_FEWEST, int(share * size)), size), dtype=int)
+    wide = {word: to_float64(array) for word, array in before.items()}
+    exact = op.plain("forward", wide, params, formats.get("float64"))
+    apart = np.zeros(size)
+    with np.errstate(all="ignore"):
+        for word, got in after.items():
+            error = np.abs(to_float64(got) - exact[word])
+            terms = np.abs(exact[word]) + np.abs(wide.get(word, 0.0))
+            np.maximum(apart, np.divide(error, terms, out=error, where=error != 0.0), out=apart)
+        far = np.flatnonzero(~(apart <= _FAR * np.max(apart[even], initial=0.0)))[:_MOST]
+    chosen = np.union1d(even, far)
+    old, new = ({word: side[word][chosen] for word in side} for side in (before, after))
+    return name, old, new
 
 
 def _joined(arrays: list[Array]) -> Array:

@@ -10,7 +10,6 @@ nothing was checked.
 """
 
 import math
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -80,16 +79,6 @@ class RmsErrors(NamedTuple):
     @property
     def unusual(self) -> bool:
         return self.over_plain > self.allowed
-
-    def joined(self, other: "RmsErrors") -> "RmsErrors":
-        """The RMS errors over both sets of elements."""
-        n, scale = self.elements + other.elements, max(self.scale, other.scale)
-        weights = [
-            math.sqrt(errors.elements / n) * (errors.scale / scale) for errors in (self, other)
-        ]
-        figures = zip(self[3:], other[3:], strict=True)
-        rms = (math.hypot(*map(operator.mul, weights, pair)) for pair in figures)
-        return RmsErrors(n, self.allowed, scale, *rms)
 
 
 def error_over_plain(

@@ -5,7 +5,8 @@ import pytest
 
 from refkernels import registry
 from refkernels.alignment.local import _judged
-from refkernels.alignment.question import CapturedQuestion, Place
+from refkernels.alignment.question import CapturedQuestion, NotJudged, Place
+from refkernels.alignment.updates import _refuse_mixed
 
 
 def judged(factor: float, rows: int, direction: str) -> tuple[str | None, str | None, object]:
@@ -65,3 +66,14 @@ def updated(own: tuple[str, ...]) -> list[tuple[str, str | None, bool]]:
 def test_a_factor_of_a_framework_s_own_form_is_explained_by_that_form() -> None:
     assert updated(()) == [("buf", "scale_factor", False)]
     assert updated(("lr_in_momentum",)) == [("buf", "lr_in_momentum", True)]
+
+
+def test_tensors_that_do_not_go_together_are_not_sampled() -> None:
+    a, wide = np.ones(4, np.float32), np.ones(4)
+    fine = [(name, {"param": a, "m": a}, {"param": a}) for name in "ab"]
+    _refuse_mixed(fine, ["param", "m"], ["param"])
+    for other, why in ((wide, "several dtypes"), (a[:3], "tensors of c have several sizes")):
+        param = other if other is wide else a
+        parts = [*fine, ("c", {"param": param, "m": other}, {"param": param})]
+        with pytest.raises(NotJudged, match=why):
+            _refuse_mixed(parts, ["param", "m"], ["param"])

@@ -119,26 +119,38 @@ def test_what_differs_in_rounding_only_is_not_blamed(a: str, b: str, runs: Path)
 
 
 @pytest.mark.parametrize("name", ["right_adam", "adam_eps_inside"])
-def test_an_update_is_judged_in_pieces_as_it_is_whole(
+def test_a_sample_of_an_update_is_judged_as_the_whole(
     name: str, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run.read(runs / name)
-    whole, pieces = (_updates(run, most, monkeypatch) for most in (2**20, 1000))
-    assert sum(judgement.elements for judgement in whole) > 3 * 1000
-    kept = ("place", "output", "verdict", "elements", "over_bound", "wrong", "cause", "unusual")
-    for uncut, piece in zip(whole, pieces, strict=True):
-        assert all(getattr(uncut, word) == getattr(piece, word) for word in kept)
-        assert piece.over_plain == pytest.approx(uncut.over_plain, rel=1e-12)
-        assert not uncut.wrong or uncut.worst == piece.worst
+    whole, sample = (_updates(run, most, monkeypatch) for most in (2**17, 1000))
+    assert all(judgement.elements < 4000 for judgement in sample)
+    for full, part in zip(whole, sample, strict=True):
+        assert full.elements > 4000
+        assert (full.output, full.wrong, full.cause) == (part.output, part.wrong, part.cause)
+        assert full.over_bound / 2 < part.over_bound <= full.over_bound
+
+
+def test_the_one_wrong_element_of_an_update_is_in_every_sample(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rank = Run.read(runs / "right_adam").first
+    kept, name = rank.tensors(0), "blocks.1.up.weight"
+    after = np.array(kept.parameter(name, "after"))
+    after[77, 5] = np.nextafter(after[77, 5], 9.0) + 40 * np.spacing(after[77, 5])
+
+    def parameter(of: str, when: str = "before") -> Any:
+        return after if (of, when) == (name, "after") else type(kept).parameter(kept, of, when)
+
+    monkeypatch.setattr(kept, "parameter", parameter)
+    (judgement,) = (j for j in _updates(Run(runs, (rank,)), 1000, monkeypatch) if j.wrong)
+    assert (judgement.output, judgement.worst) == ("param", name)
 
 
 def _updates(run: Run, most: int, monkeypatch: pytest.MonkeyPatch) -> list[LocalJudgement]:
     monkeypatch.setattr(updates, "_MOST", most)
-    return [
-        judgement
-        for judgement in judge_run(run, (0,)).judgements
-        if judgement.place.stage == "update"
-    ]
+    judgements = judge_run(run, (0,)).judgements
+    return [judgement for judgement in judgements if judgement.place.stage == "update"]
 
 
 def test_one_run_is_compared_with_its_own_declaration(runs: Path) -> None:
