@@ -3,20 +3,24 @@
 Two causes may fit one case alike, as truncation to float16 and to TF32 do where no number is small.
 A cause is kept with the interval and the formats that all cases allow. One that another case rules
 out although it is wrong as well is at most consistent.
+
+A case in which one number is wrong, a norm or a mean of losses, earns little. Where no case is sure
+and all allow one cause alone, its bits are added: it was chosen once, from all that were tried.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.explanation import Explanation, evidence_of
-from refkernels.diagnosis.hypothesis import HARMLESS, Candidate, Details
+from refkernels.diagnosis.hypothesis import HARMLESS, Candidate, Details, Evidence
 from refkernels.diagnosis.variants.params import USUAL
 from refkernels.records.codec import number
-from refkernels.records.words import OR, SURE
+from refkernels.records.words import OR, SOUND, SURE
 
 
 def is_sure(explanation: Explanation) -> bool:
@@ -24,20 +28,77 @@ def is_sure(explanation: Explanation) -> bool:
     return explanation.confidence in SURE and explanation.cause not in HARMLESS
 
 
+def has_cause(explanation: Explanation) -> bool:
+    """Whether it names a fault, sure or not, of which other cases may say more."""
+    return explanation.cause not in (None, *HARMLESS)
+
+
 def together(first: Explanation, others: Sequence[Explanation]) -> Explanation:
     """The first case's explanation, of which only what the other cases of one kernel allow is sure.
     A case whose output is right, or that has no cause, says nothing."""
     if not is_sure(first):
-        return first
+        return _added(first, [other for other in others if other.verdict not in SOUND])
     for other in others:
         if is_sure(other):
-            first = _narrowed(first, other)
+            allowed = [c for c in other.candidates if c.confidence in SURE]
+            first = _with(first, [_allowed(candidate, allowed) for candidate in first.candidates])
     return first
 
 
-def _narrowed(first: Explanation, other: Explanation) -> Explanation:
-    allowed = [candidate for candidate in other.candidates if candidate.confidence in SURE]
-    candidates = [_allowed(candidate, allowed) for candidate in first.candidates]
+def _added(first: Explanation, others: Sequence[Explanation]) -> Explanation:
+    """The explanation with the bits of all cases, where one cause alone fits them all."""
+    fitting = [c for c in first.candidates if not c.ruled_out]
+    output = next((c.output for c in fitting if c.cause == first.cause), None)
+    agreed = [_of_all(c, others) for c in fitting if c.output == output and others]
+    left = [candidate for candidate in agreed if candidate is not None]
+    best = max(left, key=_bits, default=None)
+    if best is None or best.confidence not in SURE or {c.cause for c in left} != {best.cause}:
+        return first
+    explains = best.exact or best.over_plain is not None  # more than the places of wrong elements
+    return _with(first, [best, *first.candidates]) if explains else first
+
+
+def _bits(candidate: Candidate) -> float:
+    return candidate.evidence.bits if candidate.evidence else -math.inf
+
+
+def _of_all(candidate: Candidate, others: Sequence[Explanation]) -> Candidate | None:
+    """The candidate with the evidence of all cases; None where one of them excludes it. Where more
+    than a lack of bits keeps a case from being sure, there are none."""
+    total, units, details = 0.0, 0, candidate.details
+    for its in (candidate, *(_like(candidate, other) for other in others)):
+        known = None if its is None else _shared(details, its.details)
+        if its is None or known is None or not _of_one_length(details, its.details):
+            return None
+        described = math.log2(its.trials) + (0.0 if "interval" in known else its.price)
+        total += _bits(its) + (0.0 if its is candidate else described)  # what is solved for, anew
+        if its.confidence != its.evidence_confidence:
+            total = -math.inf
+        units, details = units + (its.evidence.units if its.evidence else 0), known
+    evidence = Evidence(total, units, None, (candidate.cause,))
+    return replace(candidate, details=details, evidence=evidence, confidence=evidence.confidence)
+
+
+def _like(candidate: Candidate, other: Explanation) -> Candidate | None:
+    """The best candidate of another case that says the same of the same output."""
+    same = (
+        c for c in other.candidates if (c.cause, c.output) == (candidate.cause, candidate.output)
+    )
+    fitting = (
+        c for c in same if not c.ruled_out and _shared(candidate.details, c.details) is not None
+    )
+    return next(fitting, None)
+
+
+def _of_one_length(details: Details, others: Details) -> bool:
+    """Whether the whole numbers are the same, but for those of sums of other lengths."""
+    shared = details.keys() & others.keys() - {"wrong"}
+    whole = [key for key in shared if type(details[key]) is int]
+    return details.get("n") != others.get("n") or all(details[k] == others[k] for k in whole)
+
+
+def _with(first: Explanation, candidates: list[Candidate]) -> Explanation:
+    """The explanation with other candidates, those that are sure first."""
     candidates.sort(key=lambda candidate: candidate.confidence not in SURE)  # stable
     best = next((candidate for candidate in candidates if candidate.confidence in SURE), None)
     named = best.cause if best else first.cause
@@ -74,7 +135,8 @@ def _shared(details: Details, others: Details) -> dict[str, Any] | None:
             shared[key] = OR.join(both) if isinstance(details[key], str) else details[key]
         elif isinstance(details[key], str) and not_of_a_case:
             return None
-    if details.get("solved") == others.get("solved") is not None:
+    solved = details.get("solved") == others.get("solved") is not None
+    if solved or ("part" in details and "interval" in details and "interval" in others):
         return _common_interval(shared, others)
     return shared
 
@@ -84,6 +146,8 @@ def _common_interval(details: dict[str, Any], others: Details) -> dict[str, Any]
     low, high = max(low for low, _ in ends), min(high for _, high in ends)
     if low > high:
         return None
+    if "solved" not in details:
+        return {**details, "interval": [low, high]}
     solved = details["solved"]
     name, best = details.get("param", solved), min(max(details[solved], low), high)
     asked = details.get("asked", 0.0)

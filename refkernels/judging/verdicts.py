@@ -109,7 +109,7 @@ def cause_of(findings: Findings) -> Mapping[str, Any] | None:
 
     try:
         explanation = explanation_of(*first)
-        if several_cases.is_sure(explanation):
+        if several_cases.has_cause(explanation):
             others = [explanation_of(*answer) for answer in rest[:_OTHERS]]
             explanation = several_cases.together(explanation, others)
         return explanation.to_dict()

@@ -118,32 +118,9 @@ def test_an_rms_norm_that_rounds_its_last_factor_is_proven(eps: float) -> None:
     y = x.astype(np.float32).astype(np.float64) * r * weight
     inputs, params = {"x": x, "weight": weight}, {"eps": 1e-5}
     explanation = refkernels.explain("rms_norm", inputs, {"y": y}, params)
-    assert (explanation.cause, explanation.confidence) == ("float32_factor", "proven")
-    assert explanation.candidates[0].details == ({} if eps == 1e-5 else {"eps": eps})
+    assert (explanation.cause, explanation.confidence) == ("intermediate_rounded", "proven")
+    assert explanation.candidates[0].details["format"] == "float32"
     explanation = refkernels.explain("rms_norm", inputs, {"y": x * r * weight}, {"eps": eps})
-    assert explanation.cause in (None, "summation_order")
-
-
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("eps", [1e-5, float(np.float32(1e-5))])
-def test_the_gradient_of_such_an_rms_norm_is_proven(eps: float, weighted: bool) -> None:
-    """OneFlow's: the gradient of the cast is a cast."""
-    rng = np.random.default_rng(13)
-    x, dy = rng.standard_normal((2, 6, 32))
-    inputs = {"dy": dy, "x": x} | ({"weight": rng.uniform(0.5, 2.0, 32)} if weighted else {})
-    g, narrow = dy * inputs.get("weight", 1.0), x.astype(np.float32).astype(np.float64)
-    r = 1.0 / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps)
-    outputs = {
-        "dx": (g * r).astype(np.float32) - x * (r**3 * (g * narrow).mean(-1, keepdims=True)),
-        "dweight": (dy * narrow * r).sum(0),
-    }
-    outputs = {name: array for name, array in outputs.items() if weighted or name == "dx"}
-    explanation = refkernels.explain("rms_norm", inputs, outputs, {"eps": 1e-5}, "backward")
-    assert (explanation.cause, explanation.confidence) == ("float32_factor", "proven")
-    assert explanation.candidates[0].details == ({} if eps == 1e-5 else {"eps": eps})
-    right = {"dx": g * r - x * (r**3 * (g * x).mean(-1, keepdims=True))}
-    explanation = refkernels.explain("rms_norm", inputs, right, {"eps": eps}, "backward")
-    assert explanation.verdict == "rounding"
     assert explanation.cause in (None, "summation_order")
 
 

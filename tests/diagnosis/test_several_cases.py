@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 import refkernels
+from refkernels.arithmetic import formats
 from refkernels.diagnosis import several_cases
 from refkernels.diagnosis.explanation import Explanation
 
@@ -65,3 +66,24 @@ def test_the_intervals_of_several_cases_are_intersected(used: float) -> None:
     assert ends[2][0] <= used <= ends[2][1]
     details = agreed.candidates[0].details
     assert details["eps"] == used or "several" in details
+
+
+def clipped(seed: int, format: str = "bfloat16") -> Explanation:
+    """Two tensors clipped by norms whose squares are held in 16 bits: few numbers are wrong."""
+    grads = np.random.default_rng(seed).uniform(-3, 3, 203).astype(np.float32)
+    tensor = np.arange(203) // 102
+    squares = np.bincount(tensor, np.square(grads.astype(np.float64)))
+    norms = np.sqrt(squares.astype(formats.get(format).storage).astype(np.float32))
+    inputs = {"grads": grads, "tensor": tensor}
+    return refkernels.explain("clip_by_norm", inputs, {"clipped": grads / norms[tensor]})
+
+
+def test_the_bits_of_cases_of_one_number_are_added() -> None:
+    first, *others = map(clipped, range(4))
+    assert (first.cause, first.confidence) == ("intermediate_rounded", "consistent")
+    agreed = several_cases.together(first, others)
+    assert (agreed.cause, agreed.confidence) == ("intermediate_rounded", "matched")
+    assert agreed.candidates[0].details["format"] == "bfloat16"
+    assert several_cases.together(first, others[:1]).confidence == "consistent"
+    other = clipped(9, "float16")
+    assert several_cases.together(first, [*others, other]).confidence == "consistent"

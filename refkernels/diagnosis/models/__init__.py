@@ -28,7 +28,6 @@ _SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this
     ("clip_by_norm",): {"questions": "clipping.by_groups"},
     ("clip_by_global_norm",): {"questions": "clipping.by_groups clipping.by_other_tensors"},
     ("cross_entropy",): {"questions": "smoothing.in_float32"},
-    ("rms_norm",): {"questions": "rms.narrow_factor"},
     ("rotary",): {"questions": "rotation.narrow_tables"},
     tuple(slopes.GRADIENTS): {"algorithms": "slopes.find"},
     ("softmax", "log_softmax"): {"questions": "softmax_axes.of_gradients"},
