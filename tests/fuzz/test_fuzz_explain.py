@@ -62,7 +62,7 @@ def _answers(answer: Callable[[], None], asked: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("name", "direction"), one_in(3, WAYS))
+@pytest.mark.parametrize(("name", "direction"), one_in(9, WAYS))
 def test_explain_answers_or_refuses_in_a_sentence(
     hunt: Any, name: str, direction: Direction
 ) -> None:

@@ -31,7 +31,7 @@ def questions(op: Op, direction: Any) -> Iterator[tuple[dict[str, Any], dict[str
         if sum(array.size for array in inputs.values()) > (1500 if HUNT > 1 else 600):
             continue
         for name, array in inputs.items():
-            if array.dtype == np.float32 and array.size > 3:
+            if array.dtype == np.float32 and array.size > 3 and found < 2 * MOST:
                 changed = array.copy()
                 places = rng.permutation(array.size)[: max(array.size // 8, 2)]
                 np.put(changed, places, np.resize([np.inf, np.nan, -np.inf], places.size))

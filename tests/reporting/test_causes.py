@@ -47,12 +47,12 @@ def test_a_catalogue_has_every_text_in_every_language_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("cause", CAUSES)
-def test_a_number_on_which_hypotheses_differ_is_left_open(cause: str, lang: str) -> None:
-    text = says({"cause": cause, "model": None, "details": {}}, lang)
-    assert text
-    assert "{" not in text
-    assert "()" not in text
+def test_a_number_on_which_hypotheses_differ_is_left_open(lang: str) -> None:
+    for cause in CAUSES:
+        text = says({"cause": cause, "model": None, "details": {}}, lang)
+        assert text
+        assert "{" not in text, cause
+        assert "()" not in text, cause
 
 
 def test_every_cause_of_a_model_or_a_variant_is_listed() -> None:

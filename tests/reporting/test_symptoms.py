@@ -75,6 +75,53 @@ def test_ops_with_one_cause_are_listed_together():
     assert together.because(EN, "en").startswith("it loses digits when it reduces large arguments")
 
 
+def in_float32(op, answer="0x1.8ab7e0p+2", **more):
+    """A record whose worst float64 answer is that."""
+    record = bad(op, **more)
+    record["worst"]["got"] = {"decimal": str(float.fromhex(answer)), "hex": answer}
+    return record
+
+
+def test_ops_whose_float64_answers_are_float32_numbers_are_one_symptom():
+    records = [in_float32("sin"), in_float32("cos"), in_float32("cos", case="#2"),
+               in_float32("tan", "0x1.8ab7e0f19cab6p+6")]  # fmt: skip
+    listed = symptoms_of(*records)
+    assert [symptom.ops for symptom in listed] == [["cos", "sin"], ["tan"]]
+    assert [symptom.cause for symptom in listed] == ["float32_cast", None]
+    assert "worst one of each of 3 measurements" in listed[0].because(EN, "en")
+    joined, _ = symptoms_of(*records, found_on(records[0], "float32_cast"))
+    assert joined.example.op == "sin"
+    assert joined.because(EN, "en").startswith("it computes in float32")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ["0x1.0p+0"],  # short: it fits whatever was computed
+        ["0x1.8ab7e0p+2", "0x1.8ab7e0f19cab6p+6"],  # another answer of the output does not fit
+        ["0x1.8ab7e0p+200"],  # no float32
+        ["nan"],
+    ],
+)
+def test_answers_without_the_signature_of_float32(answers):
+    records = [in_float32("sin", text, case=f"#{n}") for n, text in enumerate(answers)]
+    (symptom,) = symptoms_of(*records)
+    assert (symptom.float32, symptom.cause) == (0, None)
+
+
+def test_a_float32_answer_in_float32_says_nothing():
+    (symptom,) = symptoms_of(in_float32("sin", dtype="float32"))
+    assert symptom.float32 == 0
+
+
+def test_a_signature_does_not_hide_another_output_that_is_explained():
+    other = bad("cos", direction="backward", output="dx")
+    listed = symptoms_of(in_float32("cos"), other, found_on(other, "rounded_constants"))
+    assert {symptom.cause for symptom in listed} == {"float32_cast", "rounded_constants"}
+    (covered,) = symptoms_of(in_float32("cos"), other)
+    assert covered.cause == "float32_cast"
+
+
 def test_an_output_that_few_cases_have_counts_in_all_of_them():
     buffer = bad("rmsprop", output="buf", mean=1e300)
     others = [bad("rmsprop", output="param", verdict="rounding", beyond=0, case=f"#{n}")

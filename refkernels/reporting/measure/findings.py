@@ -18,9 +18,11 @@ from refkernels.reporting.measure.ids import finding_id
 from refkernels.reporting.measure.inputs import (
     Input,
     Measured,
+    Place,
     example_of,
     input_of,
     level_of,
+    place_of,
 )
 from refkernels.reporting.measure.scores import largest, typical
 from refkernels.reporting.measure.study import Measurement, Study, absolute_error, as_number
@@ -65,6 +67,11 @@ class Finding:
     def id(self) -> str:
         """A name for links: the same in every run."""
         return finding_id(self.example)
+
+    @property
+    def place(self) -> Place:
+        """Target, op, pass, format and output."""
+        return place_of(self.example)
 
     @property
     def script(self) -> str:

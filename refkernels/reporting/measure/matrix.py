@@ -40,16 +40,6 @@ class Mark:
         assert shown is not None
         return shown
 
-    @property
-    def coloured(self) -> str:
-        """The class that gives the colour; "" where the style sheet knows it without one: by the
-        verdict at the end of the link, or for rounding."""
-        if self.finding:
-            implied = self.finding.endswith(f"-{self.style.name.partition('_')[0]}")
-        else:
-            implied = self.style.name == "rounding"
-        return "" if implied else self.style.style
-
 
 @dataclass(frozen=True, eq=False)
 class MatrixLine:

@@ -15,7 +15,6 @@ from markupsafe import Markup
 from refkernels.records.words import LEVELS
 from refkernels.reporting.answer.facts import advice
 from refkernels.reporting.figures.drawing import Drawn
-from refkernels.reporting.measure.certainty import TIERS, certainties
 from refkernels.reporting.measure.comparisons import Invariance, agreements, invariances
 from refkernels.reporting.measure.findings import (
     Finding,
@@ -32,9 +31,10 @@ from refkernels.reporting.measure.inputs import (
     shown_inputs,
 )
 from refkernels.reporting.measure.matrix import matrix
-from refkernels.reporting.measure.plots import draw_bounds, draw_growth
+from refkernels.reporting.measure.plots import BOUNDS, draw_bounds, draw_growth
 from refkernels.reporting.measure.scores import blocks
 from refkernels.reporting.measure.series import growth_plots, safe_name
+from refkernels.reporting.measure.signatures import float32_places
 from refkernels.reporting.measure.study import Study, as_number, known_cause
 from refkernels.reporting.measure.symptoms import (
     Card,
@@ -54,7 +54,7 @@ from refkernels.reporting.templating import (
     template,
 )
 from refkernels.reporting.words import numerals, vocabulary
-from refkernels.reporting.words.report import counted, words_of
+from refkernels.reporting.words.report import counted, listed, words_of
 from refkernels.target_names import framework_of
 
 _LONGEST_SCRIPT = 1000  # characters in the page; a longer script is a file beside it
@@ -83,30 +83,18 @@ class Report:
         words_of(lang)
         return cls(Study.of(records), lang, **options)
 
-    @property
-    def bounds_plot(self) -> Drawn | None:
-        """The plot of error / bound, of all ops."""
-        return self._drawn["bounds"][0]
+    @cached_property
+    def plots(self) -> list[Drawn]:
+        """Every plot, in the order of the page: error / bound, then the errors' growth."""
+        study, subjects = self.study, self.study.subjects
+        jobs: list[tuple[Any, ...]] = [(draw_bounds, self._blocks, subjects)]
+        jobs += [(draw_growth, plot, subjects) for plot in growth_plots(study)]
+        return [plot for plot in self.starmap(_draw, jobs) if plot is not None]
 
     @property
     def growth(self) -> list[Drawn]:
         """The plots of the errors' growth."""
-        return [plot for plot in self._drawn["growth"] if plot is not None]
-
-    @property
-    def plots(self) -> list[Drawn]:
-        """Every plot, in the order of the page."""
-        return [plot for drawn in self._drawn.values() for plot in drawn if plot is not None]
-
-    @cached_property
-    def _drawn(self) -> dict[str, list[Drawn | None]]:
-        study, subjects = self.study, self.study.subjects
-        of_kind: dict[str, list[tuple[Any, ...]]] = {
-            "bounds": [(draw_bounds, self._blocks, subjects)],
-            "growth": [(draw_growth, plot, subjects) for plot in growth_plots(study)],
-        }
-        drawn = iter(self.starmap(_draw, [job for jobs in of_kind.values() for job in jobs]))
-        return {kind: [next(drawn) for _ in jobs] for kind, jobs in of_kind.items()}
+        return [plot for plot in self.plots if plot.name != BOUNDS]
 
     def html(self) -> str:
         """The page; plots and downloadable figures lie beside it."""
@@ -199,13 +187,11 @@ class Report:
             "threads": threads,
             "thread_sentences": sentences(threads, words),
             "invariances": invariances(study),
-            "certainties": certainties(study),
-            "tiers": TIERS,
             "unrun": unrun(study),
             "gathered": _gathered,
             "environments": [environment_lines(record) for record in study.environments],
             "limits": _limits(study),
-            "bounds_plot": self.bounds_plot,
+            "bounds_plot": next((plot for plot in self.plots if plot.name == BOUNDS), None),
             "growth": self.growth,
             "css": style(),
             "script": Markup(page_script()),
@@ -219,6 +205,7 @@ class Report:
             "cause_of": partial(
                 _cause_of,
                 words=words,
+                float32=_float32_outputs(findings),
                 beside=_explained_beside(self._symptoms),
             ),
             "advice_of": partial(_advice, lang=self.lang),
@@ -226,13 +213,12 @@ class Report:
             "short_of": partial(vocabulary.short_of, lang=self.lang),
             "meaning_of": partial(vocabulary.meaning_of, lang=self.lang),
         }
-        optional = ("cards", "matrix", "figures", "growth", "invariances", "certainties")
-        names = {"invariances": "invariance", "certainties": "certainty"}
-        shown = {names.get(name, name): bool(context[name]) for name in optional}
-        shown |= {"agreement": bool(agree), "threads": bool(threads)}
+        shown = {name: bool(context[name]) for name in ("cards", "matrix", "figures", "growth")}
+        shown |= {"agreement": bool(agree), "invariance": bool(context["invariances"])}
+        shown |= {"threads": bool(threads)}
         order = (
             "cards", "matrix", "findings", "figures", "rounding", "growth", "agreement",
-            "invariance", "threads", "certainty", "unrun", "read", "environments",
+            "invariance", "threads", "unrun", "read", "environments",
         )  # fmt: skip
         return {**context, "sections": [name for name in order if shown.get(name, True)]}
 
@@ -279,6 +265,14 @@ def _properties_of(tables: Iterable[Invariance]) -> list[str]:
     return list(dict.fromkeys(name for table in tables for name, _ in table.rows))
 
 
+def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[str]]:
+    """The outputs of each target's op, pass and format with float32 numbers as float64 answers."""
+    outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for *place, output in sorted(float32_places(finding.example for finding in findings)):
+        outputs[tuple(place)].append(output)
+    return outputs
+
+
 def _explained_beside(all_symptoms: Iterable[Symptom]) -> dict[str, Symptom]:
     """The symptom with a known cause that each finding belongs to, by the finding's id."""
     return {
@@ -292,14 +286,22 @@ def _explained_beside(all_symptoms: Iterable[Symptom]) -> dict[str, Symptom]:
 def _cause_of(
     finding: Finding,
     words: Mapping[str, str],
+    float32: Mapping[tuple[str, ...], Sequence[str]],
     beside: Mapping[str, Symptom],
     short: bool = False,
 ) -> str:
-    """What explains a finding: what was found (`short`: by its identifier), or the finding of its
-    symptom that is explained. "" if nothing is known."""
+    """What explains a finding: what was found (`short`: by its identifier); that its answer or
+    another output of the same call is a float32 number; or the finding of its symptom that is
+    explained. "" if nothing is known."""
     text = short_cause if short else cause_text
     if because := text(finding.explanation, words, words["lang"], finding.example):
         return because
+    *place, output = finding.place
+    outputs = float32.get(tuple(place), ())
+    if output in outputs:
+        return words["float32_answer"]
+    if outputs:
+        return words["float32_beside"].format(names=listed(words, list(outputs)))
     if (symptom := beside.get(finding.id)) is None:
         return ""
     link = Markup('<a href="#{}">{}</a>').format(symptom.finding, symptom.cause)

@@ -17,6 +17,7 @@ from refkernels.reporting.measure.series import GrowthPlot, SeriesLine
 from refkernels.reporting.words.numerals import count, joined
 from refkernels.reporting.words.numerals import figure as shown
 
+BOUNDS = "error-over-bound"  # the name of its plot
 MOST_ROWS = 60  # of the plot of error / bound; more would not be readable
 Numbers = dict[str, int]  # subject -> its number, which gives colour and marker
 
@@ -65,7 +66,7 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
         _legend(figure, subjects, numbers, height)
         return finish(
             figure,
-            "error-over-bound",
+            BOUNDS,
             "Largest error / bound",
             "Left of 1: rounding, the error is within the bound of the op's named forms in this "
             "precision on the same inputs. Right of 1: beyond rounding. Zeros are not drawn."

@@ -3,8 +3,8 @@
 The findings of one op on one target in one format are one symptom for each kind of input and
 verdict. A symptom is left out if a more ordinary input shows one that is at least as bad. If
 several of an op's options were explained, each explanation holds for its own option. Symptoms that
-differ in format are joined, and so are those of several ops with one known cause. A card begins
-with ordinary inputs, and among these with what is most wrong (`inputs.loss`)."""
+differ in format are joined, and so are those of several ops with one known cause or signature. A
+card begins with ordinary inputs, and among these with what is most wrong (`inputs.loss`)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from refkernels.reporting.answer.facts import says
+from refkernels.reporting.measure import signatures
 from refkernels.reporting.measure.headline import reason_of
 from refkernels.reporting.measure.ids import finding_id
 from refkernels.reporting.measure.inputs import (
@@ -25,6 +26,7 @@ from refkernels.reporting.measure.inputs import (
     example_of,
     input_of,
     level_of,
+    place_of,
     shown_inputs,
 )
 from refkernels.reporting.measure.study import Measurement, Study, known_cause
@@ -57,6 +59,7 @@ class Symptom:
     input: Input
     loss: float  # how wrong it is (`inputs.Measured`)
     explanation: Record | None  # the record of what was found on one of its cases
+    float32: int = 0  # how many measurements have float64 answers that are float32 numbers
     covered: tuple[Measurement, ...] = ()  # those of its op and format that it stands for too
     open: tuple[Measurement, ...] = ()  # an example of each option that its cause may not explain
 
@@ -98,8 +101,8 @@ class Symptom:
 
     @property
     def cause(self) -> str | None:
-        """The stable identifier of the cause that was found."""
-        return known_cause(self.explanation)
+        """The stable identifier of the cause that was found, or whose signature it has."""
+        return known_cause(self.explanation) or (signatures.CAUSE if self.float32 else None)
 
     @property
     def kind(self) -> str:
@@ -134,8 +137,13 @@ class Symptom:
     def because(self, words: Mapping[str, str], lang: str, short: bool = False) -> str:
         """The cause in words, or with `short` by its identifier, with its confidence; or the
         statement that none was found; "" if none was looked for."""
+        says_cause = known_cause(self.explanation) or not self.float32
         text = short_cause if short else cause_text
-        return text(self.explanation, words, lang, self.example)
+        parts = [text(self.explanation, words, lang, self.example)] if says_cause else []
+        if self.float32:
+            measurements = counted(words, "measurement", self.float32)
+            parts.append(words["float32_answers"].format(measurements=measurements))
+        return words["semicolon"].join(filter(None, parts))
 
     def size(self, words: Mapping[str, str], short: str = "") -> str:
         """How many elements are affected, and how wrong they are; `short`="short:" uses fewer
@@ -300,6 +308,7 @@ def symptoms(study: Study) -> list[Symptom]:
                 first,
                 measurements=members,
                 loss=max(symptom.loss for symptom in alike),
+                float32=sum(symptom.float32 for symptom in alike),
                 covered=tuple(m for symptom in alike for m in symptom.covered),
                 open=tuple(m for symptom in alike for m in symptom.open),
             )
@@ -311,19 +320,25 @@ def _of_one_op(
     measurements: list[Measurement], study: Study, measured: Measured
 ) -> Iterator[Symptom]:
     """The symptoms of one op on one target in one format. A symptom is left out if a more ordinary
-    input shows one that is at least as bad."""
-    parts: dict[tuple[Input, float, str], list[Measurement]] = defaultdict(list)
+    input shows one that is at least as bad; but outputs with a signature do not cover those without
+    it that have a known cause."""
+    float32 = signatures.float32_places(measurements)
+    parts: dict[tuple[Input, float, bool, str], list[Measurement]] = defaultdict(list)
     for m in measurements:
         level = level_of(m)
-        parts[input_of(m), level.rank, level.name].append(m)
-    shown_parts: list[tuple[Input, float, list[Measurement], list[Measurement]]] = []
-    for (kind, rank, _), part in sorted(parts.items(), key=lambda item: item[0][:2]):
-        covering = next((covered for _, worse, _, covered in shown_parts if worse <= rank), None)
+        parts[input_of(m), level.rank, place_of(m) not in float32, level.name].append(m)
+    shown_parts: list[tuple[Input, float, bool, list[Measurement], list[Measurement]]] = []
+    for (kind, rank, unsigned, _), part in sorted(parts.items(), key=lambda item: item[0][:3]):
+        caused = unsigned and any(known_cause(study.explanation_of(m)) for m in part)
+        covering = next(
+            (covered for _, shown_rank, shown_unsigned, _, covered in shown_parts
+             if shown_rank <= rank and (shown_unsigned or not caused)), None,
+        )  # fmt: skip
         if covering is None:
-            shown_parts.append((kind, rank, part, list(part)))
+            shown_parts.append((kind, rank, unsigned, part, list(part)))
         else:
             covering += part
-    for kind, _, part, covered in shown_parts:
+    for kind, _, unsigned, part, covered in shown_parts:
         for members, explanation, unexplained in _by_cause(part, study):
             apart = set(part) - set(members)
             stands_for = [m for m in covered if m not in apart]
@@ -333,6 +348,7 @@ def _of_one_op(
                 kind,
                 measured.loss(alike),
                 explanation,
+                0 if unsigned else len(members),
                 tuple(stands_for),
                 tuple(unexplained),
             )

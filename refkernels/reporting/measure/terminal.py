@@ -18,7 +18,7 @@ from refkernels.reporting.measure.headline import (
     summary,
 )
 from refkernels.reporting.measure.study import Study
-from refkernels.reporting.measure.symptoms import Card, Symptom, cards
+from refkernels.reporting.measure.symptoms import Card, Symptom, cards, cause_text
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import share
@@ -134,15 +134,14 @@ def _whole_card(card: Card, words: Any, lang: str) -> list[RenderableType]:
 
 def _lines(symptom: Symptom, words: Any, lang: str, room: int) -> list[RenderableType]:
     """The symptom and its cause in at most `room` lines, or in one. The cause has the first form
-    that fits (in words, or as an identifier), beside the symptom or below it. No
+    that fits (with its signature, alone, or as an identifier), beside the symptom or below it. No
     sentence is cut: what does not fit is left out."""
     size = symptom.size(words, "short:")
     names = [_name(symptom, words, "/".join(symptom.dtypes))]
     if len(symptom.dtypes) > 1:
         names.append(_name(symptom, words, f"{symptom.dtypes[0]} +{len(symptom.dtypes) - 1}"))
-    reasons = [
-        symptom.because(words, lang), f"{words['cause']}{words['colon']}{symptom.cause}",
-    ]  # fmt: skip
+    reasons = [symptom.because(words, lang), cause_text(symptom.explanation, words, lang)]
+    reasons.append(f"{words['cause']}{words['colon']}{symptom.cause}")
     for reason in filter(None, reasons if symptom.cause else []):
         for name in names:
             line = name + _after(
