@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -24,11 +25,13 @@ _LEAST = 2.0**-48  # relative: what shows in any format
 @rule("rounded_constants", "constant")  # one constant or its inverse, or all of them
 def rounded_constants(program: Program) -> Iterator[Any]:
     values = dict(_constants(program))
-    for to in (*FORMATS, *_DIGITS):
-        held = {node: _held(value, to) for node, value in values.items()}
-        inverse = {node: 1 / h for node, v in values.items() if (h := _held(1 / v, to))}
-        alone = [{node: each[node]} for each in (held, inverse) for node in each]
-        for rounded in (held, *alone) if len(values) > 1 else alone:
+    for inverse, to in itertools.product((False, True), (*FORMATS, *_DIGITS)):
+        if inverse:
+            held = {node: 1 / h for node, v in values.items() if (h := _held(1 / v, to))}
+        else:
+            held = {node: _held(value, to) for node, value in values.items()}
+        alone = [{node: value} for node, value in held.items()]
+        for rounded in alone if inverse or len(values) == 1 else (held, *alone):
             new = {n: v for n, v in rounded.items() if abs(v - values[n]) > abs(v) * _LEAST}
             changes = {n: by()(lambda xp, v=v: xp.number(v)) for n, v in new.items()}
             told = ", ".join(f"{float(v):.12g}" for v in {**values, **new}.values())
