@@ -30,7 +30,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.set_apart import separated
 from refkernels.diagnosis.variants import precision
 from refkernels.diagnosis.variants.precision import all_in, rounded
-from refkernels.diagnosis.wrong import flush_shown, located, pattern, wrong_elements
+from refkernels.diagnosis.wrong import flush_shown, judged_wrong, located, pattern, wrong_elements
 
 PLACES: tuple[str, ...] = ("unwritten_elements", "corrupted_elements")
 OF_RANGE = ("early_overflow", "flush_to_zero")  # of a format: no cut in a program says it better
@@ -54,7 +54,9 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
         claims += [_computed_in_float32(problem, output, got, wrong)]
         claims += [stopped.early(problem, output, wrong)]
         if all(claim is None for claim in claims):
-            claims += [thresholds.shortcut(problem, output, got, wrong)]
+            judged = judged_wrong(problem, output, got)  # a library may err by more than a form
+            shortcuts = (thresholds.shortcut(problem, output, got, w) for w in (wrong, judged))
+            claims += [next(filter(None, shortcuts), None)]
         special = list(specials.find(problem, output, got, wrong))
         claims += special
         if number < got.size and not special:

@@ -436,7 +436,18 @@ def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
     """An edit's cause, and the details that its words need."""
     edited = "forward" if screen.derive else screen.direction
     where = {"op": screen.problem.op.name, "direction": screen.direction, "pass": edited}
-    return named(edit.kind, worded(edit), where)
+    details, array = worded(edit), screen.problem.inputs.get(str(edit.place.option))
+    if edit.place.op == "input" and "axis" in details and array is not None:
+        details["axis"] = _axis_of(np.shape(array), edit.place.shape, details["axis"])
+    return named(edit.kind, details, where)
+
+
+def _axis_of(array: tuple[int, ...], seen: tuple[int, ...], axis: int) -> int:
+    """Which axis of a user's array an axis is, of the array as the formula sees it: with other axes
+    of one element, and leading axes joined."""
+    wide, places = ([k for k, n in enumerate(shape) if n > 1] for shape in (array, seen))
+    behind = sum(place >= axis % len(seen) for place in places)
+    return wide[-behind] if 0 < behind <= len(wide) else axis
 
 
 _ONE = (_single, _ranges, _constants, _moved, _limits)  # stages that look for one fault
