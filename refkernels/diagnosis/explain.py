@@ -118,15 +118,14 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
             tried += max(candidate.trials for candidate in edited)
             candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _best_candidate(problem, candidates, fits)
-    if best is None or best.confidence == "consistent":
-        explained = {c.output for c in candidates if best is not None and not c.ruled_out}
-        left = {
-            name: got
-            for name, got in checked.items()
-            if name not in explained and not fits[name].ordinary
-        }
+    explained = {c.output for c in candidates if best is not None and not c.ruled_out}
+    left = {n: y for n, y in checked.items() if n not in explained and not fits[n].ordinary}
+    if not (sure := best is not None and best.confidence in SURE):
         candidates = [*two_causes.found(problem, left, explain_kernel), *candidates]
-        best = _best_candidate(problem, candidates, fits)
+    left = {n: y for n, y in left.items() if all(c.output != n or c.ruled_out for c in candidates)}
+    firsts = two_causes.first_of_two(candidates, fits, left)
+    candidates = [*candidates, *firsts] if sure else [*firsts, *candidates]
+    best = _best_candidate(problem, candidates, fits)
     return Explanation(
         problem.op.name,
         problem.direction,

@@ -4,22 +4,27 @@ Each part is explained with the other's elements put right; its bits count by th
 that are the kernel's own. Where the numbers are rounding, the cause is that of the special values;
 otherwise both must have one, and the answer is as sure as the less sure. A pattern of places
 (`LOCATED`) is no cause here: right elements among wrong ones make patterns.
+
+Or of two causes of wrong numbers one is known (`first_of_two`), which leaves little of the error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from refkernels.diagnosis import evidence, patterns, specials, stopped, thresholds
 from refkernels.diagnosis.explanation import Explanation
+from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import ORDER, Candidate
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.records.words import CONFIDENCES, SOUND
 
+_LITTLE = 2.0**-8  # of an error: what a first cause leaves to a second one
 LOCATED = (*patterns.PLACES, thresholds.CAUSE, stopped.CAUSE)
 
 
@@ -59,6 +64,22 @@ def found(
         details = {**of_numbers.details, "with": of_specials.cause}
         confidence = max(shown, of_specials.evidence_confidence, key=CONFIDENCES.index)
         yield replace(of_numbers, details=details, confidence=confidence)
+
+
+def first_of_two(
+    candidates: Sequence[Candidate], fits: Mapping[str, Fit], outputs: Arrays
+) -> Iterator[Candidate]:
+    """Of each output, the answer to another question that leaves least of its error, where that is
+    little: what is `left`, in errors of the plain algorithm, has a cause of its own that is not
+    known."""
+    for name in outputs:
+        of_output = (c for c in candidates if c.output == name and c.model is None)
+        answers = (candidate for candidate in of_output if "with" not in candidate.details)
+        lefts = [(c.over_plain, c) for c in answers if c.over_plain is not None]
+        left, best = min(lefts, key=lambda pair: pair[0], default=(math.inf, None))
+        if best is not None and 0.0 < left <= _LITTLE * fits[name].over_plain < math.inf:
+            details = {**best.details, "left": left}
+            yield replace(best, confidence="consistent", details=details)
 
 
 def _named(explanation: Explanation, own_share: float) -> Candidate | None:

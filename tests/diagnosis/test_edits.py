@@ -80,6 +80,56 @@ def test_a_soft_cap_that_nobody_asked_for() -> None:
     assert found.candidates[0].details["value"] == 2.0
 
 
+def test_a_mask_that_is_a_number() -> None:
+    keep = QUERY >= KEY
+    scores = wide(QKV["q"]) @ np.swapaxes(wide(QKV["k"]), -1, -2) / np.sqrt(8)
+    y = softmax(np.where(keep, scores, -7.5)) @ wide(QKV["v"])
+    found = explained("attention", QKV, {"y": y}, {"causal": "top_left"})
+    assert (found.cause, found.confidence) == ("masked_with_number", "proven")
+    assert found.candidates[0].details["value"] == -7.5
+
+
+def test_clamped_logits() -> None:
+    x = 3.0 * normal(6, 40)
+    found = explained("softmax", {"x": x}, {"y": softmax(np.clip(wide(x), -5.0, 5.0))})
+    assert found.cause == "clamped"
+    assert found.confidence != "consistent"
+    assert found.candidates[0].details["value"] == 5.0
+
+
+def test_one_more_logit_of_zero() -> None:
+    x = normal(6, 40)
+    more = np.concatenate([wide(x), np.zeros((6, 1))], axis=-1)
+    found = explained("softmax", {"x": x}, {"y": softmax(more)[:, :-1]})
+    assert (found.cause, found.confidence) == ("zero_padding", "proven")
+    assert found.candidates[0].details["padded"] == 41
+
+
+@pytest.mark.parametrize("op", ["log_softmax", "cross_entropy"])
+def test_eps_inside_a_logarithm(op: str) -> None:
+    x, target = 6.0 * normal(40, 10), np.arange(40) % 10
+    y = np.log(softmax(wide(x)) + 1e-7)
+    outputs = {"y": y} if op == "log_softmax" else {"loss": -y[np.arange(40), target]}
+    inputs = {"x": x} if op == "log_softmax" else {"x": x, "target": target}
+    params = {} if op == "log_softmax" else {"reduction": "none"}
+    found = explained(op, inputs, outputs, params)
+    assert (found.cause, found.confidence) == ("added_inside_logarithm", "proven")
+    assert found.candidates[0].details["value"] == 1e-7
+
+
+def test_a_flipped_kernel_is_told_by_the_axis_of_the_weight_as_it_was_given() -> None:
+    x, weight = normal(2, 3, 12), normal(4, 3, 3, seed=1)
+    parts = (
+        np.einsum("ncl,oc->nol", wide(x)[..., i : i + 10], weight[..., 2 - i]) for i in (0, 1, 2)
+    )
+    found = explained("conv1d", {"x": x, "weight": weight}, {"y": sum(parts)})
+    assert (found.cause, found.confidence) == ("index_reversed", "proven")
+    assert (found.candidates[0].details["part"], found.candidates[0].details["axis"]) == (
+        "weight",
+        2,
+    )
+
+
 def test_the_first_cotangent_for_all_rows() -> None:
     x, dy, target = normal(12, 9), normal(12, seed=3), np.arange(12) % 9
     p = softmax(wide(x))

@@ -27,6 +27,7 @@ def _by_tanh(k: float, c: float) -> np.ndarray:
         (_narrow(K), _narrow(C), "float32_constants", "0.0447149984539, 0.797884583473"),
         (_narrow(K), C, "float32_constants", "0.044715, 0.797884583473"),
         (0.7978845608, C, "rounded_constants", "0.044715, 0.7978845608"),
+        (0.8, C, "rounded_constants", "0.044715, 0.8"),  # its inverse is 1.25, a bfloat16
         (0.79788456, C, "rounded_constants", "0.044715, 0.79788456"),
     ],
 )

@@ -82,3 +82,19 @@ def test_kernels_and_parts_share_answers(monkeypatch: pytest.MonkeyPatch) -> Non
     for name, kernel in together.kernels.items():
         for key in ("verdict", "cause", "confidence"):
             assert getattr(kernel, key) == alone[name][key]
+
+
+def test_a_cause_that_leaves_little_of_the_error_is_told_with_what_is_left() -> None:
+    """The second moment is not corrected, and beta2 is a float32 in one of its two places."""
+    param, grad, m = RNG.standard_normal((3, 300)).astype(np.float32)
+    v = np.abs(RNG.standard_normal(300)).astype(np.float32) / 100
+    first, second = np.float32(0.9), np.float32(0.999)
+    m1, v1 = first * m + (1 - first) * grad, second * v + (1 - second) * grad * grad
+    decayed = param * np.float32(1 - 1e-3 * 0.01)
+    step = np.float32(1e-3) * (m1 / np.float32(1 - 0.9**3)) / (np.sqrt(v1) + np.float32(1e-8))
+    inputs = {"param": param, "grad": grad, "m": m, "v": v}
+    outputs = {"param": decayed - step, "m": m1, "v": v1}
+    explanation = refkernels.explain("adamw", inputs, outputs, {"step": 3})
+    assert explanation.cause in ("second_moment_uncorrected", "term_missing", "factor_missing")
+    assert explanation.confidence == "consistent"
+    assert "what is left" in explanation.summary

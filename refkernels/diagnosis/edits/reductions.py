@@ -266,7 +266,7 @@ def counted_padding(program: Program) -> Iterator[Any]:
         lanes = {node: _of_zeros(node.operands[0], node.option) for node in nodes}
         if n < 2 or None in lanes.values():
             continue
-        for padded in paddings(n):
+        for padded in (n + 1, *paddings(n)):  # one more: a sink whose score is 0
             for divisor in (n, padded) if any(node.op == "mean" for node in nodes) else (n,):
                 counted = {
                     node: by(node.operands[0], lane)(

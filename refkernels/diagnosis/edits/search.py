@@ -23,7 +23,16 @@ from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.screen import Screen
-from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
+from refkernels.diagnosis.edits.solved import (
+    CONSTANT,
+    INSIDE,
+    KINDS,
+    MASKED,
+    Knob,
+    SoughtOutput,
+    knobs,
+    solve,
+)
 from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
@@ -40,6 +49,7 @@ _LEAST, _SAVED = 16.0, 0.5  # bits that an edit saves, in all and of each elemen
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
 _READINGS = 16  # about as many as solving for a number takes
 _FEW, _OF_PARAM = 8.0, 16.0  # bits
+_SOUGHT_FIRST = (CONSTANT, INSIDE, MASKED)
 _MOST = 4.0  # budgets: the search begins no stage when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 _ROUNDING, _NEAR = 1.0, 4.0  # bits of an element, on average: merely rounded; to be certified
@@ -77,7 +87,7 @@ class NearEdits(NamedTuple):
         """What one of several is chosen by: bits, up to a few, of which a param's own value is
         worth some; gradients that are lost; and the digits of its numbers."""
         params = sum(bool(edit.details.get("param")) for edit in self.chain)
-        digits = sum(len(f"{edit.details.get('value', 0):.9g}") for edit in self.chain)
+        digits = sum(len(f"{abs(edit.details.get('value', 0)):.9g}") for edit in self.chain)
         bits = round((self.distances[output] + self.price - _OF_PARAM * params) / _FEW)
         return bits, self.chain[0].family != "gradient", digits
 
@@ -261,7 +271,7 @@ def _constants(
     screen: Screen, singles: list[NearEdits], outputs: list[str]
 ) -> tuple[list[NearEdits], int]:
     """The constants of other values that explain an output, and how many were tried."""
-    return _numbers(screen, outputs, lambda knob: knob.kind == CONSTANT)
+    return _numbers(screen, outputs, lambda knob: knob.kind in _SOUGHT_FIRST)
 
 
 def _moved(
@@ -289,7 +299,7 @@ def _limits(
     screen: Screen, singles: list[NearEdits], outputs: list[str]
 ) -> tuple[list[NearEdits], int]:
     """The limits and factors of a result that explain an output, and how many were tried."""
-    return _numbers(screen, outputs, lambda knob: knob.kind != CONSTANT)
+    return _numbers(screen, outputs, lambda knob: knob.kind not in _SOUGHT_FIRST)
 
 
 def _numbers(
@@ -309,9 +319,13 @@ def _numbers(
         if screen.readings > most:
             break
         tried += 1
-        limits = bool(knob.ordered.size)
-        strongest = knob.changes(float(knob.ordered[-1]) if limits else knob.starts[0])
-        affected = screen.touched(strongest, names if knob.kind == CONSTANT else beyond, limits)
+        strongest = float(knob.ordered[-1]) if knob.ordered.size else knob.starts[0]
+        grows = bool(knob.ordered.size) or knob.kind in (
+            INSIDE,
+            MASKED,
+        )
+        reached = names if knob.kind == CONSTANT else beyond
+        affected = screen.touched(knob.changes(strongest), reached, grows)
         for name in affected:
             finding = _solved(screen, knob, name)
             found += [finding] if finding is not None and finding.fits(name) else []

@@ -18,12 +18,15 @@ import numpy.typing as npt
 
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis import few_digits
-from refkernels.diagnosis.edits.catalogue import Program, by, is_number
+from refkernels.diagnosis.edits.catalogue import Program, by, is_number, through
 from refkernels.diagnosis.edits.screen import CHANCE, CHANGE, RIGHT, WRONG, Observation
 
 Doubles = npt.NDArray[np.float64]
 CONSTANT, MULTIPLIED, ADDED = "constant_differs", "part_multiplied", "constant_added"
+INSIDE, MASKED = "added_inside_logarithm", "masked_with_number"
 _STARTS = (1.0, 2.0**-10, 2.0**10)  # times the present value
+_SMALL = (1e-5, 1e-7, 1e-9, 1e-12)  # added to a probability
+_LOW = tuple(range(0, -36, -2))  # scores of what is masked; Newton's method needs one near
 _QUANTILES = (0.03, 0.5, 0.97)
 _STEPS, _MISSES = 12, 2  # of Newton's method, and those that come no nearer
 _BEST_STARTS = 2
@@ -63,8 +66,8 @@ class Knob(NamedTuple):
 
     def binds(self, value: float) -> bool:
         """Whether a limit of that size limits anything."""
-        if self.kind in ("floored", "capped") and self.ordered.size:
-            return bool((value < self.ordered[0]) == (self.kind == "capped"))
+        if self.kind in ("floored", "capped", "clamped") and self.ordered.size:
+            return bool((value < self.ordered[0]) == (self.kind != "floored"))
         return abs(value) <= _FAR * self.largest
 
     def unchanged(self, low: float, high: float, rounding: float) -> bool:
@@ -133,17 +136,42 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
             starts = tuple((present or 1.0) * factor for factor in _STARTS)
             details = {"part": node, "param": node.op == "input", "asked": present}
             yield Knob(CONSTANT, node, KINDS[CONSTANT](node), (*starts[::-1], 0.0), details)
+        elif node.op == "where" and _masked_exponential(node):
+            yield Knob(MASKED, node, KINDS[MASKED](node), _LOW, {"part": node})
         elif node.op in _LIMITED and np.unique(finite := value[np.isfinite(value)]).size > 1:
             details = {"part": node}
             yield Knob(MULTIPLIED, node, KINDS[MULTIPLIED](node), (0.5, 0.0), details)
             values, sizes = np.unique(finite), np.unique(np.abs(finite))
             begin = float(sizes[len(sizes) // 2]), float(sizes[0]), float(sizes[0]) * 2.0**-10
             yield Knob(ADDED, node, KINDS[ADDED](node), begin, details)
+            if node.op == "subtract" and through(node.operands[1]).option == "log":
+                yield Knob(INSIDE, node, KINDS[INSIDE](node), _SMALL, details)
             orders = {"floored": values, "capped": values[::-1], "cut": sizes, "saturated": sizes}
+            if finite.min() < 0.0 < finite.max():
+                orders["clamped"] = sizes[::-1]
             for kind, order in orders.items():
                 begin = tuple(np.quantile(order, _QUANTILES).tolist())
                 own = order if kind != "saturated" else order[:0]
                 yield Knob(kind, node, KINDS[kind](node), begin, details, float(sizes[-1]), own)
+
+
+def _masked_exponential(node: Node) -> tuple[Node, Node, Node] | None:
+    """The mask, the exponential and the shift, where a result is e^(s - shift), and 0 if masked."""
+    kept, _, inside, masked = node.operands
+    exponential, zero = through(inside), masked.op == "number" and masked.option == 0
+    shifted = through(exponential.operands[0]) if exponential.option == "exp" else exponential
+    if not zero or shifted.op != "subtract" or kept.op != "is" or kept.operands[0].op != "truth":
+        return None
+    return kept.operands[0], exponential, shifted.operands[1]
+
+
+def _masked_with(node: Node) -> Callable[[float], Edits]:
+    """e^(v - shift) where masked: the score v in the place of minus infinity."""
+    parts = _masked_exponential(node)
+    assert parts is not None
+    return lambda v: {
+        node: by(*parts)(lambda xp, mask, e, shift: xp.where(mask, e, xp.exp(xp.number(v) - shift)))
+    }
 
 
 def _limited(limit: Callable[[Any, Any, Any], Any]) -> Callable[[Node], Callable[[float], Edits]]:
@@ -154,10 +182,13 @@ KINDS: dict[str, Callable[[Node], Callable[[float], Edits]]] = {
     CONSTANT: lambda node: lambda v: {node: Replacement((), lambda xp: xp.number(v))},
     "floored": _limited(lambda xp, x, v: xp.maximum(x, v)),
     "capped": _limited(lambda xp, x, v: xp.minimum(x, v)),
+    "clamped": _limited(lambda xp, x, v: xp.maximum(xp.minimum(x, v), -v)),
     "cut": _limited(lambda xp, x, v: xp.where(abs(x) < v, x * 0, x)),
     "saturated": _limited(lambda xp, x, v: v * xp.tanh(x / v)),
     MULTIPLIED: _limited(lambda xp, x, v: x * v),
     ADDED: _limited(lambda xp, x, v: x + v),
+    MASKED: _masked_with,
+    INSIDE: _limited(lambda xp, x, v: xp.log(xp.exp(x) + v)),
 }
 
 

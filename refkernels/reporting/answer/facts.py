@@ -305,6 +305,8 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         second_details = details.get("with_details", details)
         second_cause = _filled(CAUSES[details["with"]].says[lang], second_details)
         text = WORDS[lang]["and_also"].format(says=text, other=second_cause)
+    if "left" in details:
+        text = WORDS[lang]["and_more"].format(says=text, left=ratio(details["left"]))
     if "computed_in" in details:
         text = WORDS[lang]["computed_in"].format(says=text, format=details["computed_in"])
     if "ties" in details:
