@@ -26,7 +26,6 @@ from refkernels.diagnosis.edits import recognised
 from refkernels.diagnosis.edits.catalogue import XP, Derive, Edit, Program, by, program_of, through
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Array, Arrays, Problem
-from refkernels.diagnosis.set_apart import has_few_bits
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.edits import Rule, edited
@@ -112,7 +111,7 @@ class Screen:
         self.question = definition.question(self.direction, problem.inputs, problem.params)
         names = definition.names(self.direction, self.question)
         given = {name: outputs[name] for name in names if name in outputs}
-        self.names = tuple(n for n, y in given.items() if (y.size == 1 and y.any()) or _tells(y))
+        self.names = tuple(n for n, y in given.items() if y.size > 1 or y.any())
         formula = self.whole = formula if written is None else edited(formula, written)
         if isinstance(formula, PerOutput) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
@@ -329,12 +328,6 @@ def _spread(places: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
     if len(places) <= most:
         return places
     return places[np.linspace(0, len(places) - 1, most).astype(int)]
-
-
-def _tells(array: Array) -> bool:
-    """Whether an output tells edits apart: not where all of it is one number of few digits."""
-    format = formats.of(array)
-    return np.unique(array).size > 1 or not has_few_bits(array.reshape(-1)[:1], format).any()
 
 
 def _observed(
