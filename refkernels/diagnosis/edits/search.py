@@ -23,16 +23,7 @@ from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.screen import Screen
-from refkernels.diagnosis.edits.solved import (
-    CONSTANT,
-    INSIDE,
-    KINDS,
-    MASKED,
-    Knob,
-    SoughtOutput,
-    knobs,
-    solve,
-)
+from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
 from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
@@ -49,7 +40,6 @@ _LEAST, _SAVED = 16.0, 0.5  # bits that an edit saves, in all and of each elemen
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
 _READINGS = 16  # about as many as solving for a number takes
 _FEW, _OF_PARAM = 8.0, 16.0  # bits
-_SOUGHT_FIRST = (CONSTANT, INSIDE, MASKED)
 _MOST = 4.0  # budgets: the search begins no stage when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 _ROUNDING, _NEAR = 1.0, 4.0  # bits of an element, on average: merely rounded; to be certified
@@ -271,7 +261,7 @@ def _constants(
     screen: Screen, singles: list[NearEdits], outputs: list[str]
 ) -> tuple[list[NearEdits], int]:
     """The constants of other values that explain an output, and how many were tried."""
-    return _numbers(screen, outputs, lambda knob: knob.kind in _SOUGHT_FIRST)
+    return _numbers(screen, outputs, lambda knob: knob.kind == CONSTANT or knob.begins)
 
 
 def _moved(
@@ -299,7 +289,7 @@ def _limits(
     screen: Screen, singles: list[NearEdits], outputs: list[str]
 ) -> tuple[list[NearEdits], int]:
     """The limits and factors of a result that explain an output, and how many were tried."""
-    return _numbers(screen, outputs, lambda knob: knob.kind not in _SOUGHT_FIRST)
+    return _numbers(screen, outputs, lambda knob: not (knob.kind == CONSTANT or knob.begins))
 
 
 def _numbers(
@@ -320,10 +310,7 @@ def _numbers(
             break
         tried += 1
         strongest = float(knob.ordered[-1]) if knob.ordered.size else knob.starts[0]
-        grows = bool(knob.ordered.size) or knob.kind in (
-            INSIDE,
-            MASKED,
-        )
+        grows = knob.begins or bool(knob.ordered.size)
         reached = names if knob.kind == CONSTANT else beyond
         affected = screen.touched(knob.changes(strongest), reached, grows)
         for name in affected:

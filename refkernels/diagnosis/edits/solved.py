@@ -64,6 +64,11 @@ class Knob(NamedTuple):
     largest: float = math.inf
     ordered: Doubles = np.zeros(0)
 
+    @property
+    def begins(self) -> bool:
+        """Whether the strongest of its starts changes right elements that others leave."""
+        return self.kind in (INSIDE, MASKED)
+
     def binds(self, value: float) -> bool:
         """Whether a limit of that size limits anything."""
         if self.kind in ("floored", "capped", "clamped") and self.ordered.size:
