@@ -75,6 +75,19 @@ class Condition:
         raise Untraceable(f"A formula that reads .{name} of a comparison has no graph.")
 
 
+def _made(op: str, derived: bool = False, reduces: bool = False) -> Any:
+    """The method that makes the node of a primitive; of one that is `derived` from others only
+    where the record keeps these."""
+
+    def primitive(self: Record, *values: Any, **options: Any) -> Any:
+        if derived and not self.derived:
+            return getattr(Context, op)(self, *values, **options)
+        return self._reduced(op, *values, **options) if reduces else self._apply(op, *values)
+
+    primitive.__name__ = op
+    return primitive
+
+
 class Record(Context):
     """Makes nodes. `arrays` are constants and inputs in the order in which the formula gets or
     makes them; `nodes` all nodes in the order in which they are made."""
@@ -148,29 +161,13 @@ class Record(Context):
 
     # --- elements ----------------------------------------------------------------------------
 
-    def add(self, a: Value, b: Value) -> NodeValue:
-        return self._apply("add", a, b)
-
-    def subtract(self, a: Value, b: Value) -> Value:
-        return self._apply("subtract", a, b) if self.derived else super().subtract(a, b)
-
-    def multiply(self, a: Value, b: Value) -> NodeValue:
-        return self._apply("multiply", a, b)
-
-    def divide(self, a: Value, b: Value) -> NodeValue:
-        return self._apply("divide", a, b)
+    add, multiply, divide, maximum = map(_made, ("add", "multiply", "divide", "maximum"))
+    negative, absolute, square = map(_made, ("negative", "absolute", "square"))
+    subtract, either = (_made(name, derived=True) for name in ("subtract", "either"))
+    store, saved, stop = (_made(name, derived=True) for name in ("store", "saved", "stop"))
 
     def quotient(self, a: Value, b: Value) -> NodeValue:
         return self._apply("divide", a, b, option="quotient")
-
-    def negative(self, a: Value) -> NodeValue:
-        return self._apply("negative", a)
-
-    def absolute(self, a: Value) -> NodeValue:
-        return self._apply("absolute", a)
-
-    def square(self, a: Value) -> NodeValue:
-        return self._apply("square", a)
 
     def power(self, a: Value, exponent: int) -> Value:
         """In terms of others by repeated squaring, as in Ball."""
@@ -199,30 +196,15 @@ class Record(Context):
 
     # --- reductions --------------------------------------------------------------------------
 
-    def _reduced(self, op: str, a: Value, axis: int) -> Value:
+    sum, max, pivot = (_made(name, reduces=True) for name in ("sum", "max", "pivot"))
+    mean, norm, prod = (_made(name, True, reduces=True) for name in ("mean", "norm", "prod"))
+
+    def _reduced(self, op: str, a: Value, axis: int = -1) -> Value:
         axis = axis % len(taken(a).shape)
         if not self.derived and op != "pivot" and a.shape[axis] == 1:
             return a
         shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
         return self._apply(op, a, option=axis - len(a.shape), shape=shape)
-
-    def sum(self, a: Value, axis: int = -1) -> Value:
-        return self._reduced("sum", a, axis)
-
-    def max(self, a: Value, axis: int = -1) -> Value:
-        return self._reduced("max", a, axis)
-
-    def pivot(self, a: Value, axis: int = -1) -> Value:
-        return self._reduced("pivot", a, axis)
-
-    def mean(self, a: Value, axis: int = -1) -> Value:
-        return self._reduced("mean", a, axis) if self.derived else super().mean(a, axis)
-
-    def norm(self, a: Value, axis: int = -1) -> Value:
-        return self._reduced("norm", a, axis) if self.derived else super().norm(a, axis)
-
-    def prod(self, a: Value, axis: int = -1) -> Value:
-        return self._reduced("prod", a, axis) if self.derived else super().prod(a, axis)
 
     def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
         if not self.derived:
@@ -257,22 +239,10 @@ class Record(Context):
 
     # --- what a kernel may do ----------------------------------------------------------------
 
-    def store(self, a: Value) -> Value:
-        return self._apply("store", a) if self.derived else super().store(a)
-
-    def saved(self, a: Value) -> Value:
-        return self._apply("saved", a) if self.derived else super().saved(a)
-
     def narrow(self, a: Value, format: str) -> Value:
         return (
             self._apply("narrow", a, option=format) if self.derived else super().narrow(a, format)
         )
-
-    def stop(self, a: Value) -> Value:
-        return self._apply("stop", a) if self.derived else super().stop(a)
-
-    def either(self, a: Value, b: Value) -> Value:
-        return self._apply("either", a, b) if self.derived else super().either(a, b)
 
     # --- choice ------------------------------------------------------------------------------
 
@@ -288,9 +258,6 @@ class Record(Context):
         else:
             yes, no = self.condition("is", mask), self.condition("not", mask)
         return NodeValue(self, self.node("where", yes.node, no.node, node_of(a), node_of(b)))
-
-    def maximum(self, a: Value, b: Value) -> NodeValue:
-        return self._apply("maximum", a, b)
 
     def step(self, a: Value, grid: NumberGrid) -> NodeValue:
         return self._apply("step", a, option=grid)

@@ -19,7 +19,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.bits import EXPONENT, bits_of, float_of
-from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Format
+from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, BINARY64, TF32, Format
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.matrix_instructions import CORES, FLOAT8, Core
 from refkernels.contexts.value import Value
@@ -173,7 +173,10 @@ def _ranges(terms: int, length: int) -> Iterator[slice]:
 
 class TensorCores(RoundedArithmetic):
     """Arithmetic in `format`, 16 bits in binary32; products by `how`, by default those of a `core`
-    for factors of 16 bits; `options` are those of `RoundedArithmetic`."""
+    for factors of 16 bits; `options` are those of `RoundedArithmetic`. `digits`: the most that a
+    factor of a product had, where these were few."""
+
+    digits = 0
 
     def __init__(
         self,
@@ -190,6 +193,8 @@ class TensorCores(RoundedArithmetic):
         left, right = data(a).astype(np.float64), np.swapaxes(data(b).astype(np.float64), -1, -2)
         batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
         left, right = (np.broadcast_to(part, batch + part.shape[-2:]) for part in (left, right))
+        few = all((np.ldexp(np.frexp(part)[0], BINARY8) % 1 == 0).all() for part in (left, right))
+        self.digits = max(self.digits, BINARY8 if few else BINARY64.p)
         result = np.empty((*batch, left.shape[-2], right.shape[-2]))
         for place in np.ndindex(batch):
             result[place] = self._how.product(left[place], right[place])

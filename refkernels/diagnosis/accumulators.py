@@ -223,10 +223,10 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
     exact = np.asarray(problem.truth.reference[output])
     asked = wrong if wrong.any() else np.ones(got.shape, bool)
     best: tuple[str, Multiplication, Array, Array] | None = None
-    for plain, multiplied in _multiplying(problem, output, format):
+    for plain, multiplied, few in _multiplying(problem, output, format):
         error_of_sums = np.median(np.abs(to_float64(plain) - exact)[asked])
         far: set[str] = set()
-        for architecture, how in multiplications(_digits(*factors), 0):
+        for architecture, how in multiplications(BINARY8 if few else _digits(*factors), 0):
             tried += 1
             if how.split in far:
                 continue
@@ -254,12 +254,14 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
 
 def _multiplying(
     problem: Problem, output: str, format: Format
-) -> Iterator[tuple[Array, Callable[[Multiplication], Array]]]:
-    """The answer of each form that has a product of matrices, and its reading in another way."""
+) -> Iterator[tuple[Array, Callable[[Multiplication], Array], bool]]:
+    """The answer of each form that has a product of matrices, its reading in another way, and
+    whether the factors have as few digits as float8, whatever the scales beside them have."""
     definition = problem.definition
+    float8 = any(array.dtype in LOW for array in problem.inputs.values())
     for form in definition.of(problem.direction).forms.values():
         question = problem.direction, form, problem.inputs, problem.params, format
-        computed = partial(definition.computed, *question)
+        computed, first = partial(definition.computed, *question), TensorCores(format)
 
         def read(how: Multiplication, form: Any = form, computed: Any = computed) -> Array:
             find = partial(computed, TensorCores(format, how=how))  # it has every output
@@ -268,7 +270,8 @@ def _multiplying(
 
         ways = Multiplication(FLOAT8["hopper"]), next(multiplications(BINARY32.p, 0))[1]
         if not evidence.same(*map(read, ways)).all():  # the way to multiply changes it
-            yield computed()[output], read
+            few = float8 and computed(first) is not None and first.digits <= BINARY8
+            yield computed()[output], read, few
 
 
 def _digits(*factors: Array) -> int:

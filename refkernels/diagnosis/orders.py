@@ -118,7 +118,7 @@ def _tree(name: str, terms: int, fma: bool) -> tuple[SummationTree, int]:
     if name.startswith("NumPy"):
         return known.numpy_pairwise(terms), terms
     if name.endswith("to the first"):
-        return known.reversed_order(terms), terms
+        return known.sequential(terms, backwards=True), terms
     words = name.split()
     if words[0] == "blocks":
         halved = int("halved" in words) * (int(words[-1]) if words[-1].isdigit() else 1)

@@ -113,3 +113,42 @@ def test_a_convolution_by_tf32_is_named_by_its_errors() -> None:
     y = added(tf32(columns), tf32(w.transpose(0, 2, 3, 1).reshape(6, 72).T), 8, 25)
     found = explain("conv2d", {"x": x, "weight": w}, y.reshape(2, 7, 7, 6).transpose(0, 3, 1, 2))
     assert (found.cause, found.confidence) == ("truncated_inputs", "proven")
+
+
+def grouped(format: Any, length: int, scales: Any) -> dict[str, Any]:
+    """a (24, 256) and b (256, 20) in the format, with a scale for every `length` terms."""
+    rng, inputs = np.random.default_rng(8), {}
+    for name, axis, shape in (("a", 1, (24, 256)), ("b", 0, (256, 20))):
+        values = rng.standard_normal(shape)
+        parts = np.stack(np.split(values, 256 // length, axis), axis)
+        largest = np.abs(parts).max(axis + 1) / float(ml_dtypes.finfo(format).max)
+        inputs[f"scale_{name}"] = scale = scales(largest).astype(F32)
+        inputs[name] = (values / np.repeat(scale, length, axis)).astype(format)
+    return inputs
+
+
+def in_groups(inputs: dict[str, Any], product: Any) -> Any:
+    total, length = F32(0.0), 256 // inputs["scale_b"].shape[0]
+    for g, (left, right) in enumerate(zip(inputs["scale_a"].T, inputs["scale_b"], strict=True)):
+        at = slice(g * length, (g + 1) * length)
+        part = product(inputs["a"][:, at].astype(F32), inputs["b"][at].astype(F32))
+        total = total + part * left[:, None] * right
+    return total
+
+
+@pytest.mark.parametrize("scales", [np.asarray, lambda s: np.exp2(np.ceil(np.log2(s)))])
+def test_an_accumulator_of_float8_is_named_whatever_its_groups_scales(scales: Any) -> None:
+    inputs = grouped(E4M3, 128, scales)
+    got = in_groups(inputs, lambda a, b: added(a, b, 32, 13, 14))
+    found = explain("scaled_matmul", inputs, got)
+    assert (found.cause, found.confidence) == ("float8_accumulation", "proven")
+    assert explain("scaled_matmul", inputs, in_groups(inputs, np.matmul)).verdict == "rounding"
+
+
+def test_the_halves_of_bytes_exchanged_are_named_and_shown() -> None:
+    inputs = grouped(ml_dtypes.float4_e2m1fn, 16, lambda s: s.astype(E4M3))
+    inputs = {name: array[:, :8] if name.endswith("b") else array for name, array in inputs.items()}
+    exchanged = {**inputs, "a": inputs["a"][:, np.arange(256) ^ 1]}
+    found = explain("scaled_matmul", inputs, in_groups(exchanged, np.matmul))
+    assert (found.cause, found.confidence) == ("index_differs", "proven")
+    assert "a at other indices than it should along axis 1 (i ^ 1)" in found.to_markdown()

@@ -26,7 +26,7 @@ from refkernels.diagnosis.summation.boxes import OpBox
 
 NAMED = {
     "in sequence": known.sequential(37),
-    "in sequence from the last to the first": known.reversed_order(37),
+    "in sequence from the last to the first": known.sequential(37, backwards=True),
     "pairwise": known.pairwise(37),
     "NumPy's pairwise sum": known.numpy_pairwise(37),
     "blocks of 12 in sequence": known.blocks(37, 12),
@@ -145,7 +145,7 @@ def test_a_sum_in_sequence_takes_one_question_per_value() -> None:
 
 def test_a_deep_tree_needs_no_deep_recursion() -> None:
     n = 400
-    tree = known.reversed_order(n)
+    tree = known.sequential(n, backwards=True)
     sizes_from_the_last = {j: n - j for j in range(n)}
 
     def quick(values: npt.NDArray[np.float64]) -> float:

@@ -48,6 +48,8 @@ def by_parts(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
     """Movements by parts of an axis, and rows that begin one element early; named by the index that
     is read in place of i."""
     for axis, n in enumerate(shape):
+        if n % 2 == 0 and n > 2:  # the digits of a byte of two
+            yield "i ^ 1", axis, partial(np.take, indices=np.arange(n) ^ 1, axis=axis)
         for k in (k for k in range(2, n) if n % k == 0):
             places = np.arange(n)
             yield f"i // {k}", axis, partial(np.take, indices=places // k, axis=axis)

@@ -45,18 +45,11 @@ class _Builder:
         return canonical(self.leaves, self.nodes, fused)
 
 
-def sequential(n: int, *, fma: bool = False) -> SummationTree:
-    """((v0 + v1) + v2) + ...; with fma every product but the first is added unrounded."""
+def sequential(n: int, *, fma: bool = False, backwards: bool = False) -> SummationTree:
+    """((v0 + v1) + v2) + ..., or backwards; with fma every product but v0 is added unrounded."""
     builder = _Builder(n)
-    builder.chain(range(n))
+    builder.chain(range(n)[:: -1 if backwards else 1])
     return builder.tree(range(1, n) if fma else ())
-
-
-def reversed_order(n: int) -> SummationTree:
-    """((v[n-1] + v[n-2]) + ...) + v0."""
-    builder = _Builder(n)
-    builder.chain(range(n - 1, -1, -1))
-    return builder.tree()
 
 
 def pairwise(n: int) -> SummationTree:
@@ -138,7 +131,7 @@ def name_of(tree: SummationTree) -> str | None:
 def _candidates(tree: SummationTree) -> Iterator[tuple[str, SummationTree]]:
     n = tree.leaves
     yield "in sequence", sequential(n)
-    yield "in sequence from the last to the first", reversed_order(n)
+    yield "in sequence from the last to the first", sequential(n, backwards=True)
     yield "pairwise", pairwise(n)
     yield "NumPy's pairwise sum", numpy_pairwise(n)
     sizes = block_sizes(tree)

@@ -287,7 +287,7 @@ def _arrays(question: Mapping[str, Any]) -> list[str]:
     for name, array in inputs.items():
         shape = tuple(array["shape"])
         lines.append(f"{name} = array(")
-        lines.append(f'    "{_STORAGE[array["dtype"]]}", {shape},')
+        lines.append(f'    "{_STORAGE.get(array["dtype"], "|u1")}", {shape},')
         for part in array["parts"]:
             lines += _part(part)
         lines.append(")")
@@ -304,13 +304,12 @@ def _part(part: Mapping[str, Any]) -> list[str]:
 
 
 def _dtypes(question: Mapping[str, Any]) -> dict[str, str]:
-    """The dtype of each input. If the arrays are absent: as `kinds` says, else the question's
-    format."""
+    """The dtype of each input, or "low". If the arrays are absent: as `kinds` says, else the
+    question's format."""
     kinds, inputs = question.get("kinds", {}), question["inputs"] or {}
-    return {
-        name: inputs[name]["dtype"] if name in inputs else kinds.get(name, question["format"])
-        for name in question["shapes"]
-    }
+    kinds = {n: kinds.get(n, question["format"]) for n in question["shapes"]}
+    stored = {name: array["dtype"] for name, array in inputs.items()}
+    return kinds | {n: dtype if dtype in _STORAGE else "low" for n, dtype in stored.items()}
 
 
 def _tensor(plumbing: _Plumbing, name: str, dtype: str, device: str) -> str:
