@@ -50,7 +50,9 @@ def test_float64_inputs_are_rounded_as_by_mpfr(name):
     assert_rounded_like_mpfr(name, x, "float64")
 
 
-@pytest.mark.parametrize("name", ["silu", "expm1", "log1p", "sinh", "tanh", "sigmoid"])
+@pytest.mark.parametrize(
+    "name", ["silu", "expm1", "log1p", "sinh", "tanh", "sigmoid", "gelu", "gelu_tanh"]
+)
 def test_subnormals_are_decided_by_double_doubles(name):
     """x/2 of an odd subnormal is a midpoint: the correction in lo decides it."""
     bits = np.arange(1, 2**23, 211, dtype=np.uint32)
@@ -65,7 +67,7 @@ def test_subnormals_are_decided_by_double_doubles(name):
 def test_gradients_of_subnormals_are_decided_by_double_doubles():
     x = np.arange(1, 2**23, 1999, dtype=np.uint32).view(np.float32)
     dy = (x.view(np.uint32) | np.uint32(1)).view(np.float32)
-    for name in ("silu", "sigmoid", "softplus", "exp", "log1p"):
+    for name in ("silu", "sigmoid", "softplus", "exp", "log1p", "gelu", "gelu_tanh"):
         with tiers.counted() as tally:
             gradient = elementary_ref.backward(name, dy, x, certify=("rounding", "float32"))
         assert gradient.round("float32")[1].all()
