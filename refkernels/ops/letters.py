@@ -27,7 +27,7 @@ from refkernels.arithmetic.arrays import Kind
 
 ROWS = "..."
 Shape = tuple[int, ...]
-_ARGUMENT = re.compile(r"([A-Za-z_][\w.]*)\[([^\]]*)\](\??)(\*?)(?::(int|bool|low))?$")
+_ARGUMENT = re.compile(r"(\w[\w.]*)\[([^\]]*)\](\??)(\*?)(?::(int|bool|low))?$")
 
 
 @dataclass(frozen=True)

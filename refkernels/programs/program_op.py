@@ -41,7 +41,8 @@ def op_of(program: TorchProgram, name: str) -> Op:
     node and the line of the user's code."""
     check(program)
     outputs = _outputs(program)
-    taken = sorted(_taken(program), key=lambda item: KINDS.index(item.kind))
+    given = [item for item in program.inputs if item.kind != "constant"]
+    taken = sorted(given, key=lambda item: KINDS.index(item.kind))
     read_by = {name for node in program.nodes for name in refs(list(node.arguments))}
     taken = [
         i for i in taken if i.node in read_by or i.node in program.outputs or i.kind == "input"
@@ -62,7 +63,7 @@ def op_of(program: TorchProgram, name: str) -> Op:
     own, why = joint.readable(program)
     gradients: dict[str, Any] = {}
     if own:  # it comes first, for its special values
-        read = functools.partial(_formula, own, _taken(own))
+        read = functools.partial(_formula, own)
         gradients["joint"] = functools.partial(joint.formula, own, differentiated, read)
     if not program.custom_gradients:
         gradients["definition"] = functools.partial(_backward, program, taken, differentiated)
@@ -81,10 +82,6 @@ def op_of(program: TorchProgram, name: str) -> Op:
     assert op.formulas is not None
     op = replace(op, forward=estimated(op.formulas, op.forward, program.dtype))
     return joint.compared(op, backward, program.dtype, why)
-
-
-def _taken(program: TorchProgram) -> list[ProgramInput]:
-    return [item for item in program.inputs if item.kind != "constant"]
 
 
 def _cases(
