@@ -37,7 +37,7 @@ def read_named() -> dict[str, NamedEnvironment]:
     path = _file()
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return {str(parse(key)): _entry(value) for key, value in content.items()}
+        return {str(parse(key)): NamedEnvironment(**value) for key, value in content.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
@@ -55,10 +55,6 @@ def write_named(named: Mapping[str, NamedEnvironment]) -> None:
             f"{path} cannot be written ({error.strerror}): make it writable, or set "
             "REFKERNELS_HOME to a writable folder"
         ) from None
-
-
-def _entry(value: object) -> NamedEnvironment:
-    return NamedEnvironment(value) if isinstance(value, str) else NamedEnvironment(**value)  # type: ignore[arg-type]
 
 
 def _file() -> Path:

@@ -14,20 +14,12 @@ from pathlib import Path
 import pytest
 from wheels import write_wheel
 
-from refkernels.frameworks import catalog, creation, environments, home
+from refkernels.frameworks import catalog, creation, environments
 from refkernels.frameworks.catalog import Framework, FrameworkError, Pin, Spec
 from refkernels.frameworks.environments import NotInstalled
 from refkernels.frameworks.gateway import Session
 
 ADAPTER = Path("adapter.py")
-ABSENT = Framework("absent", ADAPTER, version="1.0", pins=(Pin("", ">=3.10"),))
-
-
-@pytest.fixture
-def absent(fake_home: Path) -> Framework:
-    catalog.register(ABSENT)
-    yield ABSENT
-    catalog.unregister("absent")
 
 
 TINY = Framework("tinyframework", ADAPTER, version="1.0", requirements=("numpy==1.0",))
@@ -92,15 +84,6 @@ def test_importing_the_room_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_the_home_can_be_moved(fake_home: Path) -> None:
-    assert home.home() == fake_home
-
-
-def test_a_missing_environment_is_reported_with_the_cure(absent: Framework) -> None:
-    with pytest.raises(NotInstalled, match=r"absent is not installed: run `refkernels env create"):
-        environments.find("absent")
 
 
 def test_numpy_is_found_in_the_running_interpreter(fake_home: Path) -> None:

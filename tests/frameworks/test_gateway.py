@@ -210,17 +210,6 @@ def test_a_flag_that_cannot_be_set_is_an_error(
     assert re.search(said, str(reply.reason))
 
 
-def test_the_record_has_its_environment(fake: Fake) -> None:
-    with Session(fake("correct")) as session:
-        environment = session.info["environment"]
-    assert environment["python"] == sys.version.split()[0]
-    assert environment["numpy"] == np.__version__
-    assert environment["devices"] == ["cpu", "fake:0 (a device of the fakes)"]
-    assert environment["threads"] == 1
-    assert environment["cpus"] >= 1
-    assert {"framework", "version", "platform", "cpu", "blas", "flags"} <= set(environment)
-
-
 def test_a_hung_import_is_a_timeout(tmp_path: Path) -> None:
     adapter = tmp_path / "slow_adapter.py"
     adapter.write_text("import time\ntime.sleep(60)\n", encoding="utf-8")

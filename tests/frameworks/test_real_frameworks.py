@@ -169,16 +169,11 @@ def test_threads_set_before_the_start_are_in_the_record(session_for: SessionFor)
     assert environment["settings"] == settings
 
 
-def test_torch_computes_with_the_precision_that_is_set(session_for: SessionFor) -> None:
-    session_for("torch")
-    with Session("torch", settings={"float32_matmul_precision": "medium"}) as session:
-        assert session.info["environment"]["flags"]["float32_matmul_precision"] == "medium"
-
-
 @each
 def test_the_environment_says_what_computed(name: str, session_for: SessionFor) -> None:
     environment = session_for(name).info["environment"]
     assert environment["framework"] == name
+    assert {"version", "python", "numpy", "platform", "cpu", "flags"} <= set(environment)
     assert environment["devices"][0] == "cpu"
     assert environment["threads"] >= 1
     assert environment["cpus"] >= 1

@@ -136,9 +136,3 @@ def test_a_named_interpreter_is_found_by_the_version_that_it_reported(
     folder = make_environment("tiny", "2.13.0", "2.13.0+cpu")
     assert environments.find("tiny==2.13.0").python == str(creation.python_of(folder))
     assert environments.find("tiny").python == "/my/python"
-
-
-def test_names_as_earlier_versions_kept_them_are_read(tiny: Framework, fake_home: Path) -> None:
-    fake_home.mkdir(parents=True)
-    (fake_home / "interpreters.json").write_text('{"tiny": "/old/python"}')
-    assert environments.find("tiny").python == "/old/python"

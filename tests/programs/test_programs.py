@@ -4,6 +4,7 @@ import json
 import math
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -221,24 +222,47 @@ def _block(x: Any, w: dict[str, Any], dtype: Any) -> Any:
 
 
 @torch
-def test_masked_scores_take_no_part() -> None:
-    x = drawn(5, x=(6, 4))["x"]
-    keep = np.tri(6, dtype=bool)
-    y = op_of("masked", {"x": x, "keep": keep}).evaluate("forward", {"x": x, "keep": keep}, {})["y"]
-    wide = x.astype(np.float64)
-    scores = np.where(keep, wide @ wide.T / 2, -np.inf)
-    e = np.exp(scores - scores.max(-1, keepdims=True))
-    assert np.max(np.abs(y.hi - e / e.sum(-1, keepdims=True) @ wide) + y.radius) < 1e-12
-
-
-@torch
-def test_a_fault_of_a_program_is_proven() -> None:
+def test_masked_scores_take_no_part_and_a_fault_there_is_proven() -> None:
     x, keep = drawn(8, x=(16, 4))["x"], np.tri(16, dtype=bool)
     inputs = {"x": x, "keep": keep}
-    e = np.exp(x @ x.T / 2)
-    wrong = (e / e.sum(-1, keepdims=True) @ x).astype(np.float32)
-    found = refkernels.explain(op_of("masked", inputs), inputs, wrong)
+    op = op_of("masked", inputs)
+    wide = x.astype(np.float64)
+    e = np.exp(wide @ wide.T / 2)
+    right, wrong = (np.float64(p / p.sum(-1, keepdims=True) @ wide) for p in (e * keep, e))
+    y = op.evaluate("forward", inputs, {})["y"]
+    assert np.max(np.abs(y.hi - right) + y.radius) < 1e-12
+    found = refkernels.explain(op, inputs, wrong.astype(np.float32))
     assert (found.confidence, "another mask" in found.summary) == ("proven", True)
+
+
+def rewritten(a: Any, b: Any, c: Any, m: Any) -> Iterator[tuple[str, list[Any], Any]]:
+    """A call after a @ b, and what a right kernel may make of both."""
+    yield "mm.default", ["ab", "c"], a @ (b @ c)
+    yield "mean.dim", ["ab", [0], True], a.mean(0, keepdims=True) @ b
+    slope = 1 / np.sqrt(m * m + np.float32(1e-5))
+    named = ["ab", None, None, "m", "v", 0.1, 1e-5]
+    yield "_native_batch_norm_legit_no_training.default", named, a @ (b * slope) - m * slope
+    first, second = np.split(a @ b, 2, axis=1)
+    top = first.max(1, keepdims=True)
+    higher = np.maximum(top, second.max(1, keepdims=True))
+    p, q = np.exp(first - top) * np.exp(top - higher), np.exp(second - higher)
+    total = p.sum(1, keepdims=True) + q.sum(1, keepdims=True)
+    yield "_softmax.default", ["ab", 1], np.concatenate([p, q], 1) / total
+
+
+def test_a_rewrite_is_right() -> None:
+    arrays = drawn(11, a=(8, 5), b=(5, 40), c=(40, 3), m=(40,))
+    given = {**arrays, "v": arrays["m"] ** 2}
+    first = documents.call(
+        "ab", "aten.mm.default", [{"node": "a"}, {"node": "b"}], documents.tensor((8, 40))
+    )
+    for operator, named, y in rewritten(**arrays):
+        arguments = [{"node": x} if isinstance(x, str) else x for x in named]
+        last = documents.call("y", f"aten.{operator}", arguments, documents.tensor(y.shape))
+        op = documents.program([first, last], given)
+        error = np.abs(y - op.evaluate("forward", given, {})["y"].hi)
+        assert np.all(error <= op.bound("forward", given, {}, formats.BINARY32)["y"])
+        assert np.any(error > 0)
 
 
 EXPORT = """
