@@ -89,6 +89,30 @@ def test_a_mask_that_is_a_number() -> None:
     assert found.candidates[0].details["value"] == -7.5
 
 
+@pytest.mark.parametrize(("axis", "apart"), [(2, "i // 5"), (0, "i % 5")])
+def test_statistics_over_one_of_two_axes(axis: int, apart: str) -> None:
+    x = normal(6, 8, 5)
+    mean, var = (f(wide(x), axis, keepdims=True) for f in (np.mean, np.var))
+    found = explained("batch_norm", {"x": x}, {"y": (wide(x) - mean) / np.sqrt(var + 1e-5)})
+    assert (found.cause, found.confidence) == ("reduced_in_parts", "proven")
+    assert found.candidates[0].details["apart"] == apart
+
+
+def test_eps_added_where_a_maximum_is_asked_for() -> None:
+    x, other = normal(20, 16), normal(20, 16, seed=1)
+    norms = (np.linalg.norm(wide(a), axis=-1) + 0.1 for a in (x, other))
+    y = np.sum(wide(x) * other, -1) / np.prod([*norms], axis=0)
+    found = explained("cosine_similarity", {"x": x, "other": other}, {"y": y}, {"eps": 0.1})
+    assert (found.cause, found.confidence) == ("sum_for_maximum", "proven")
+
+
+def test_a_root_left_out_is_not_told_as_a_function_that_is_its_argument_there() -> None:
+    a, b = normal(9, 16), normal(7, 16, seed=1)
+    squares = np.sum((wide(a)[:, None] - b) ** 2, -1)
+    found = explained("cdist", {"a": a, "b": b}, {"y": squares})
+    assert (found.cause, found.confidence) == ("function_missing", "proven")
+
+
 def test_clamped_logits() -> None:
     x = 3.0 * normal(6, 40)
     found = explained("softmax", {"x": x}, {"y": softmax(np.clip(wide(x), -5.0, 5.0))})

@@ -26,14 +26,20 @@ _NAMES = tuple(function.name for function in FUNCTIONS)
 _SAMPLE, _FEWEST = 256, 8  # elements
 _BEHIND = 16  # steps from a function to its argument, at most
 _NEAR = 1e-9
+_ALIKE = 2.0**-20  # a few roundings of float32
 
 
 def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit]:
     """Every other function in the place of each that is recognised; its argument alone; and the
-    rectifier."""
+    rectifier. A function that is its argument here, as softplus is of large numbers, is told as
+    that."""
     for node, argument, name in _recognised(program, value_of):
+        sample = _sample(value_of(argument))
         for other in (_IDENTITY, _RECTIFIER, *_NAMES):
-            if other != name:
+            with np.errstate(all="ignore"):
+                image = data(_function(_XP, other, _XP.array(sample)))
+            alike = other != _IDENTITY and np.allclose(image, sample, _ALIKE, 0.0)
+            if other != name and not alike:
                 details = {"part": argument, "function": name, "other": other}
                 yield Edit(KIND, "function", node, changes(node, argument, other), details)
 

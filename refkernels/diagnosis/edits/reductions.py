@@ -259,6 +259,24 @@ def _over(node: Node, axes: tuple[int, ...]) -> Any:
     return by(*node.operands)(reduced)
 
 
+@rule("reduced_in_parts", "reduction")  # over one of several axes that are read as one
+def reductions_in_parts(program: Program) -> Iterator[Any]:
+    for nodes in _each_and_every(node for node in program.of(*_OVER_AN_AXIS) if node.option == -1):
+        n = length_of(nodes[0])
+        for k in (k for k in range(2, n) if n % k == 0):
+            for axis, apart in ((-1, f"i // {k}"), (-2, f"i % {k}")):
+                changes = {
+                    node: by(*node.operands)(partial(_in_parts, node, k, axis)) for node in nodes
+                }
+                yield nodes[0], changes, {"n": n, "apart": apart, "every": len(nodes)}
+
+
+def _in_parts(node: Node, k: int, axis: int, xp: Any, a: Any) -> Any:
+    """The reduction of each part of k neighbours, or of each k-th element, repeated within it."""
+    parts = xp.reshape(a, (*a.shape[:-1], a.shape[-1] // k, k))
+    return xp.reshape(shaped(xp, getattr(xp, node.op)(parts, axis), parts.shape), a.shape)
+
+
 @rule("padding_counted", "reduction")  # lanes beyond the end, loaded as 0
 def counted_padding(program: Program) -> Iterator[Any]:
     for nodes in _each_and_every(program.of("sum", "mean", "norm", "max")):

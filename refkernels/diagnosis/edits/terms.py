@@ -102,6 +102,16 @@ def subtracted_means(program: Program) -> Iterator[Any]:
             yield node, {node: by(node)(lambda xp, x: x - xp.mean(x))}, {"part": node}
 
 
+@rule("sum_for_maximum", "term")  # max(a, c) -> a + c; at every one with this c
+def sums_for_maxima(program: Program) -> Iterator[Any]:
+    bounds: dict[Node, list[Node]] = {}
+    for node in program.of("maximum"):
+        bounds.setdefault(node.operands[1], []).append(node)
+    for limit, nodes in bounds.items():
+        changes = {node: by(*node.operands)(lambda xp, a, b: a + b) for node in nodes}
+        yield nodes[0], changes, {"part": limit, "every": len(nodes)}
+
+
 @rule("factor_inverted", "term")  # a b -> a / b
 def inverted_factors(program: Program) -> Iterator[Any]:
     for node in program.of("divide"):
