@@ -8,30 +8,9 @@ from collections.abc import Iterator
 import cold_start
 from stopwatch import Row, Work, race
 
-FIRST_CALLS = {
-    "matmul, 0.01 ulp": "matmul_ref as m; run = lambda: m.forward(a, a, certify=('ulp', f, 0.01))",
-    "matmul, rounding": "matmul_ref as m; run = lambda: m.forward(a, a, certify=('rounding', f))",
-    "matmul, float64": "matmul_ref as m; run = lambda: m.forward(a + 0.0 * d, a + 0.0 * d)",
-    "layernorm": "layernorm_ref as m; run = lambda: m.forward(a)",
-    "layernorm backward": "layernorm_ref as m; run = lambda: m.backward(a, a)",
-    **{op: f"trig_ref as m; run = lambda: m.{op}(a)" for op in ("sin", "tan", "asin", "sinpi")},
-    **{op: f"elementary_ref as m; run = lambda: m.{op}(a)"
-       for op in ("exp", "log", "tanh", "erf", "gelu", "sigmoid")},
-    "exp backward": "elementary_ref as m; run = lambda: m.backward('exp', a, a)",
-    "ULP statistics": "metrology as m; run = lambda: m.summarise(a, m.summary.Enclosure(d))",
-}  # fmt: skip
-_FIRST = """
-import time, numpy as np
-a = np.random.default_rng(1).uniform(0.1, 0.9, (300, 300)).astype(np.float32)
-d, f = a.astype(np.float64), "float32"
-import refkernels.metrology.summary
-from refkernels import {code}
-began = time.perf_counter(); run(); print(time.perf_counter() - began)
-"""
-
 
 def startup(seconds: float) -> Iterator[Row]:
-    """Import, help, and the first call of kernels in a new process whose cache is warm."""
+    """Import and help, in a new process whose cache is warm."""
     python = [sys.executable, "-c"]
     rows: dict[str, tuple[Row, Work]] = {}
 
@@ -62,16 +41,7 @@ def startup(seconds: float) -> Iterator[Row]:
         rows[work] = Row("startup", work, "", "refkernels", 1, bar=bar, unit="s"), run
     rows["python itself"][0].who = "Python"
     race(rows, seconds, rounds=7)
-    first = {
-        work: (
-            Row("startup", f"first call: {work}", "300 x 300", "refkernels", 1, bar=1.0, unit="s"),
-            itself(_FIRST.format(code=code)),
-        )
-        for work, code in FIRST_CALLS.items()
-    }
-    for entry, run in first.values():
-        entry.seconds = _twice_if_slow(entry, run)
-    yield from (entry for entry, _ in (rows | first).values())
+    yield from (entry for entry, _ in rows.values())
 
 
 def first_answers(rounds: int) -> Iterator[Row]:
@@ -89,15 +59,3 @@ def first_answers(rounds: int) -> Iterator[Row]:
             if state == "cold":
                 entry.note += f"; {times['compiled']} kernels compiled"
             yield entry
-
-
-def _twice_if_slow(row: Row, run: Work) -> list[float]:
-    """Seconds of a call with a warm cache: a slow call has filled the cache, and is repeated."""
-    try:
-        taken = run()
-        if taken is not None and taken > 0.5:
-            taken = run()
-        return [] if taken is None else [taken]
-    except subprocess.CalledProcessError as error:
-        row.missing = (error.stderr.strip().splitlines() or [str(error)])[-1][:160]
-        return []
