@@ -21,16 +21,19 @@ _DEFINED = re.compile(r"^def (\w+)\(", re.MULTILINE)
 _TABLE = "OPS = {}  # calls.txt\n"
 
 
-@functools.cache
 def source_of(adapter: Path) -> str:
     """The adapter in one text: what it shares with others, and its ops, in the place of their
-    names."""
-    text = adapter.read_text(encoding="utf-8")
+    names. It is read anew each time, because a user may be writing it."""
+    return _whole(adapter.name, adapter.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _whole(name: str, text: str) -> str:
     shared = (_REMOTE / "shared.py").read_text(encoding="utf-8")
     text = _IMPORT.sub(lambda _: shared, text, count=1)
     if _TABLE not in text:
         return text
-    calls = _calls(adapter.name.removesuffix("_adapter.py"), set(_DEFINED.findall(text)))
+    calls = _calls(name.removesuffix("_adapter.py"), set(_DEFINED.findall(text)))
     return text.replace(_TABLE, "OPS = {\n" + "".join(calls) + "}\n")
 
 

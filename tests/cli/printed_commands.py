@@ -158,7 +158,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / subfolder / "softmax.py").write_text("def softmax(x):\n    return x\n")
     cheats = folder / "tests" / "judge" / "cheats"
     cheats.mkdir(parents=True)
-    (cheats / "tanh_for_erf.py").write_text("def gelu(x):\n    return x\n")
+    (cheats / "functions.py").write_text("def tanh_for_erf_gelu(x):\n    return x\n")
     for name in ("task.py", "new.py"):
         (folder / name).touch()
     python = folder / "gpu-venv" / "bin" / "python"
