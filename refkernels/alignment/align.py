@@ -13,7 +13,7 @@ from refkernels.alignment import curves, record
 from refkernels.alignment.clipping import Clipping, clipping, scalings, shared
 from refkernels.alignment.comparison import coarse_places, departure, null_directions
 from refkernels.alignment.curves import CurveTest
-from refkernels.alignment.differences import RunDifference, differences, judged_by_calls, shards
+from refkernels.alignment.differences import RunDifference, differences, judged_by_calls, notes
 from refkernels.alignment.local import LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of
@@ -100,11 +100,11 @@ def conclude(
     clips = tuple(clipping(run_scalings) for run_scalings in scalings_by_run)
     firsts = [run.first for run in runs]
     directions = tuple(null_directions(one, one.steps[0]) if one.steps else () for one in firsts)
-    remarks = (*(remark for run in runs for remark in run.remarks), *_unequal_lengths(runs))
+    remarks = tuple(remark for run in runs for remark in run.remarks)
     cut_off = tuple(_cut_off(runs, chosen))
     if len(runs) == 1:
         return Alignment(
-            runs, decide_alone(local[0], cut_off), shards(runs[0]), local, clips,
+            runs, decide_alone(local[0], cut_off), notes(runs[0]), local, clips,
             null_directions=directions, remarks=remarks,
         )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
@@ -128,15 +128,6 @@ def conclude(
         runs, verdict, differing, local, clips, pairs, curve, directions, remarks, _band(nulls),
         noise, least, calls,
     )  # fmt: skip
-
-
-def _unequal_lengths(runs: tuple[Run, ...]) -> Iterator[str]:
-    """A remark if the runs have different numbers of steps."""
-    step_counts = [len(run.first.lines) for run in runs]
-    if len(set(step_counts)) > 1:
-        pairs = zip(runs, step_counts, strict=True)
-        counts = " and ".join(f"{run.folder} has {count}" for run, count in pairs)
-        yield f"The numbers of steps differ ({counts}): only steps that both have are compared."
 
 
 def _cut_off(runs: tuple[Run, ...], chosen: tuple[int, ...] | None) -> Iterator[VerdictReason]:

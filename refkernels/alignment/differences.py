@@ -20,7 +20,9 @@ from refkernels import registry
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.run import Group, Layer, Rank, Run, StepLine
+from refkernels.alignment.tensors import STORED_AS
 from refkernels.alignment.updates import definition
+from refkernels.arithmetic import formats
 
 Topic = Literal[
     "data", "ranks", "weights", "model", "layer", "dtype", "optimizer", "schedule", "loss", "setup"
@@ -53,7 +55,6 @@ _OPEN = ("eps", "scale")  # None means the framework's default, which the oracle
 _FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 _NOT_COMPARED = {"inplace", "training", "name", "device", "dtype", "full_name", "cls_name"}
 _LISTED = 5  # how many layers or parameters without a partner are listed
-_ALIASES = {"use_nesterov": "nesterov"}
 
 
 def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
@@ -71,8 +72,15 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
         *_states(first, second, matched),
         *_schedule(first, second, matched),
         *_updates(a, b),
+        *_lost_decay(first, "A"),
+        *_lost_decay(second, "B"),
         *_setup(a, b),
     )
+
+
+def notes(run: Run) -> tuple[RunDifference, ...]:
+    """What one run shows beside its answers."""
+    return (*shards(run), *_lost_decay(run.first, "A"))
 
 
 def judged_by_calls(found: tuple[RunDifference, ...], same: bool) -> tuple[RunDifference, ...]:
@@ -207,21 +215,14 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             yield RunDifference("weights", name, *shapes, steps[0], kind="shape")
             continue
         oriented_a = oriented(weight_a, weight_b)
-        distance = _count_unequal(weight_a.astype(np.float64), oriented_a.astype(np.float64))
-        expected = _moved_elements(a, name) + _moved_elements(b, partner)
+        unequal = weight_a.astype(np.float64) != oriented_a.astype(np.float64)
+        distance = int(np.count_nonzero(unequal))
+        moved = (a.perturbed or {}, name), (b.perturbed or {}, partner)
+        expected = sum(perturbed.get("parameter") == of for perturbed, of in moved)
         yield RunDifference(
             "weights", name, step=steps[0], decisive=distance > expected, kind="weights",
             details={"apart": distance, "elements": int(weight_a.size)},
         )  # fmt: skip
-
-
-def _moved_elements(rank: Rank, name: str) -> int:
-    """How many of a parameter's elements a perturbation moved."""
-    return int(rank.perturbed is not None and rank.perturbed.get("parameter") == name)
-
-
-def _count_unequal(a: Any, b: Any) -> int:
-    return int(np.count_nonzero(a != b))
 
 
 def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
@@ -357,8 +358,8 @@ def _settings(rank: Rank) -> dict[str, Mapping[str, Any]]:
 
 
 def _settings_of(group: Group, name: str) -> Mapping[str, Any]:
-    settings = {_ALIASES.get(key, key): value for key, value in group.hyperparameters.items()}
-    return {**settings, "weight_decay": 0.0} if name in group.exempt else settings
+    decays = {"weight_decay": 0.0} if name in group.exempt else {}
+    return {**group.hyperparameters, **decays}
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -424,6 +425,28 @@ def _alike_by_update(a: Rank, b: Rank, group_a: int | None, group_b: int | None)
         rate_a is None or rate_b is None or math.isclose(rate_a, rate_b, rel_tol=2.0**-23)
         for rate_a, rate_b in zip(rates_a, rates_b, strict=False)
     )
+
+
+def _lost_decay(rank: Rank, run: str) -> Iterator[RunDifference]:
+    """Weights that are the nearest numbers to their decayed values: a decay in a step of its own,
+    as AdamW's, is rounded away. A weight's distance to the next number is 2 u of it or less, and
+    more than u."""
+    optimizer = rank.optimizer
+    if optimizer is None or definition(optimizer) != "adamw" or "master" in optimizer.state:
+        return
+    for index, group in enumerate(optimizer.groups):
+        rates = [rate for line in rank.lines if (rate := _rate(line, index)) is not None]
+        decay = max(rates, default=0.0) * (group.hyperparameters.get("weight_decay") or 0.0)
+        kept: dict[str, list[str]] = {}
+        for name in group.parameters:
+            if name in rank.parameters and name not in group.exempt:
+                kept.setdefault(rank.parameters[name].dtype, []).append(name)
+        for dtype, names in kept.items():
+            format = formats.get(STORED_AS[dtype])
+            if 0.0 < decay < format.u / 2:
+                told = {"run": run, "decay": f"{decay:.3g}", "format": format.name}
+                details = {**told, "more": len(names) - 1}
+                yield RunDifference("optimizer", names[0], "", "", 0, False, "decay_lost", details)
 
 
 def _updates(a: Run, b: Run) -> Iterator[RunDifference]:

@@ -147,18 +147,12 @@ def _by_value(a: Rank, b: Rank) -> dict[str, str]:
         return {}
     first, second = a.tensors(a.steps[0]), b.tensors(b.steps[0])
     partners: dict[str, str] = {}
+    left = {name: array for name in b.parameters if (array := second.parameter(name)) is not None}
     for name in a.parameters:
-        array = first.parameter(name)
-        if array is None:
-            continue
-        others = (
-            (name_b, second.parameter(name_b))
-            for name_b in b.parameters.keys() - set(partners.values())
-        )
-        alike = [
-            partner for partner, other in others
-            if other is not None and other.size == array.size and equal(array, other)
-        ]  # fmt: skip
+        own = first.parameter(name)
+        sized = [] if own is None else [other for other in left if left[other].size == own.size]
+        alike = [other for other in sized if own is not None and equal(own, left[other])]
         if len(alike) == 1:
             partners[name] = alike[0]
+            del left[alike[0]]
     return partners

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,8 +28,8 @@ def multiple(
     parts = [
         weight * float(np.vdot(cotangent, loss))
         for rank, rank_tensors, weight in zip(run.ranks, tensors, counted, strict=True)
-        for layer in _loss_layers(rank, rank_tensors)
-        for loss, cotangent in layer.answers
+        for _, _, answers in _loss_layers(rank, rank_tensors)
+        for loss, cotangent in answers
     ]
     losses = [line.loss for rank in run.ranks for line in rank.lines if line.step == step]
     reported = [run_loss for run_loss in losses if run_loss is not None and math.isfinite(run_loss)]
@@ -54,10 +53,10 @@ def weighs_alike(
     have the same weight."""
     shares: dict[str, list[float]] = {}
     for rank, rank_tensors, weight in zip(run.ranks, tensors, counted, strict=True):
-        for layer in _loss_layers(rank, rank_tensors):
-            if layer.mean and all(loss.size == 1 for loss, _ in layer.answers):
-                part_shares = [weight * float(cotangent.sum()) for _, cotangent in layer.answers]
-                shares.setdefault(layer.name, []).extend(part_shares)
+        for name, mean, answers in _loss_layers(rank, rank_tensors):
+            if mean and all(loss.size == 1 for loss, _ in answers):
+                part_shares = [weight * float(cotangent.sum()) for _, cotangent in answers]
+                shares.setdefault(name, []).extend(part_shares)
     return any(
         len(layer_shares) > 1
         and max(layer_shares) - min(layer_shares) <= digits * max(layer_shares)
@@ -65,16 +64,11 @@ def weighs_alike(
     )
 
 
-@dataclass(frozen=True)
-class _LossLayer:
-    """`answers`: l and c of each call."""
-
-    name: str
-    mean: bool
-    answers: tuple[tuple[Array, Array], ...]
+_LossLayer = tuple[str, bool, tuple[tuple[Array, Array], ...]]
 
 
 def _loss_layers(rank: Rank, tensors: StepTensors) -> Iterator[_LossLayer]:
+    """The name of each, whether it answers a mean, and l and c of each call."""
     for layer in rank.layers.values():
         kind = kind_of(layer, layer.hyperparameters)
         if not isinstance(kind, LayerKind) or registry.get(kind.op).outputs != ("loss",):
@@ -89,4 +83,4 @@ def _loss_layers(rank: Rank, tensors: StepTensors) -> Iterator[_LossLayer]:
             for loss, cotangent in answers
             if loss is not None and cotangent is not None and loss.size == cotangent.size
         )
-        yield _LossLayer(layer.name, mean, pairs)
+        yield layer.name, mean, pairs

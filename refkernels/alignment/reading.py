@@ -17,18 +17,15 @@ from refkernels.alignment.steps import FORMAT, FORMAT_VERSION, open_step
 from refkernels.alignment.tensors import CaptureError
 from refkernels.records.array_files import ArrayFileError, opened
 
-_LARGEST_TEXT = 2**30
 _STEP = re.compile(r"step_(\d{6,18})\.safetensors")
 
 
 def _read_text(path: Path) -> str:
     try:
         with opened(path) as file:
-            content = file.read(_LARGEST_TEXT + 1)
+            content = file.read()
     except ArrayFileError as error:
         raise CaptureError(str(error)) from None
-    if len(content) > _LARGEST_TEXT:
-        raise CaptureError(f"{path} has more than {_LARGEST_TEXT:,} bytes.")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from refkernels.alignment.clipping import Clipping
+from refkernels.alignment.clipping import ClipDifference, Clipping
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import LocalJudgement, LocalTruth
@@ -14,6 +14,8 @@ from refkernels.alignment.traced import TraceDifference
 from refkernels.alignment.verdict import Suspect
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
+
+_WORDS = {RunDifference: "difference", TraceDifference: "calls", Departure: "departure"}
 
 
 def of(alignment: Any) -> dict[str, Any]:
@@ -65,18 +67,14 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
         "step": suspect.step, "topic": suspect.topic, "where": suspect.where, "run": suspect.run,
         "places": suspect.places,
     }  # fmt: skip
-    if isinstance(suspect.source, RunDifference):
-        return {**fields, "source": "difference", **asdict(suspect.source)}
-    if isinstance(suspect.source, LocalJudgement):
-        return {**fields, "source": "judgement", "judgement": _judgement(suspect.source)}
-    if isinstance(suspect.source, TraceDifference):
-        return {**fields, "source": "calls", **asdict(suspect.source)}
-    if isinstance(suspect.source, Departure):
-        return {**fields, "source": "departure", **asdict(suspect.source)}
-    return {
-        **fields, "source": "clip", "clips": [_clip(side) for side in suspect.source.clips],
-        "cause": suspect.source.cause, "scale": suspect.source.scale,
-    }  # fmt: skip
+    source = suspect.source
+    if isinstance(source, LocalJudgement):
+        return {**fields, "source": "judgement", "judgement": _judgement(source)}
+    if isinstance(source, ClipDifference):
+        clips = [_clip(side) for side in source.clips]
+        fields |= {"source": "clip", "cause": source.cause, "scale": source.scale}
+        return {**fields, "clips": clips}
+    return {**fields, "source": _WORDS[type(source)], **asdict(source)}
 
 
 def _judgement(judgement: LocalJudgement) -> dict[str, Any]:

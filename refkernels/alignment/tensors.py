@@ -24,7 +24,7 @@ from refkernels.records.array_files import ArrayFileError, opened
 
 Array = npt.NDArray[Any]
 
-_STORED_AS: dict[str, np.dtype[Any]] = {
+STORED_AS: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
     "BF16": np.dtype(ml_dtypes.bfloat16),
     **{f"U{8 * size}": np.dtype(f"<u{size}") for size in (1, 2, 4, 8)},
@@ -84,7 +84,7 @@ class TensorFile(Mapping[str, Array]):
     def _entry(self, name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
         if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
             raise self._error(f"{name!r} is not described by dtype, shape and data_offsets")
-        dtype = _STORED_AS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+        dtype = STORED_AS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
         if dtype is None:
             raise self._error(f"{name!r} has the unknown dtype {entry['dtype']!r}")
         shape, span = entry["shape"], entry["data_offsets"]

@@ -49,12 +49,7 @@ class Examination:
 
 @with_default_fenv
 def examine(
-    lr: npt.NDArray[Any],
-    step: npt.ArrayLike,
-    *,
-    min_lr: float,
-    max_lr: float,
-    decay_steps: int,
+    lr: npt.NDArray[Any], step: npt.ArrayLike, *, min_lr: float, max_lr: float, decay_steps: int
 ) -> Examination:
     """The examination of rates (float32 or float64, one a step, finite) against the exact decay.
 

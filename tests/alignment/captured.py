@@ -25,10 +25,11 @@ def python_of(framework: str) -> str:
 
 
 def alone(folder: Path, script: str) -> Path:
-    """A folder that holds a script and a copy of the probe, and nothing else."""
+    """A folder that holds a script, what its frameworks have in common and a copy of the probe."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(str(refkernels.capture.__file__), folder / "capture.py")
-    shutil.copy(HERE / script, folder / script)
+    for file in ("four_frameworks.py", script):
+        shutil.copy(HERE / file, folder / file)
     return folder
 
 

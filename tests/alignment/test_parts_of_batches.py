@@ -93,16 +93,6 @@ def test_the_factor_is_named_whichever_run_comes_first(
 LESS = run(WHOLE, [1.0], 0.5)  # descends half the gradient of its own loss
 
 
-@pytest.mark.parametrize("first", [False, True])
-def test_the_run_that_departs_from_its_own_loss_is_blamed(first: bool) -> None:
-    """Not the run that has as many parts as the factor says."""
-    right = run(HALVES, [1.0, 1.0])
-    factor = cause(*((LESS, right) if first else (right, LESS)), 0, PAIR)
-    assert factor is not None
-    assert (factor.word, factor.run, factor.sure) == ("multiple", "BA"[first], True)
-    assert factor.details["factor"] == pytest.approx(0.5, rel=1e-6)
-
-
 SUM, SUM_UNSEEN = (run(HALVES, [2.0, 2.0], captured=captured) for captured in (True, False))
 MEAN_UNSEEN, LESS_UNSEEN = (run(WHOLE, [1.0], scale, captured=False) for scale in (1.0, 0.5))
 RIGHT_UNSEEN = run(HALVES, [1.0, 1.0], captured=False)
@@ -175,15 +165,6 @@ def test_a_sum_for_a_mean_over_a_power_of_two_is_no_loss_scale(
     for member in pair:
         member.first.lines[0].loss = None
     assert cause(*pair, 0, PAIR) is None
-
-
-def test_a_layer_that_one_rank_does_not_call_is_still_compared() -> None:
-    unequal = run([[], [slice(0, 6)]], [1.0, 1.0])
-    gradients = [RNG.standard_normal((WIDTH, WIDTH)), X.T @ DY]
-    for rank, own in zip(unequal.ranks, gradients, strict=True):
-        grads = {"backward": np.float32(own), "update": np.float32(gradients[0] + 2 * gradients[1])}
-        rank.tensors(0).gradient = lambda name, when="update", grads=grads: grads.get(when)
-    assert cause(unequal, ONE, 0, PAIR) == FactorCause("sum_over_ranks", "A", {"parts": 2})
 
 
 @pytest.mark.parametrize(

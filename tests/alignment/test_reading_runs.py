@@ -185,10 +185,18 @@ def test_booleans_other_than_0_and_1_are_refused(tmp_path: Path) -> None:
         TensorFile(path)["x"]
 
 
-def test_runs_of_unequal_numbers_of_steps_are_compared_where_both_have_steps(
-    tmp_path: Path,
-) -> None:
-    long, short = (written_by_hand(tmp_path / f"of_{steps}", steps) for steps in (4, 3))
-    (remark,) = align(long, short).remarks
-    assert f"{long} has 4 and {short} has 3" in remark
-    assert align(long, long).remarks == ()
+@pytest.mark.parametrize(
+    ("dtype", "decay", "lost"),
+    [("BF16", 0.0195, True), ("BF16", 0.0196, False), ("F32", 2.9e-7, True), ("F32", 3e-7, False)],
+)
+def test_a_decay_below_half_an_ulp_is_told(run: Path, dtype: str, decay: float, lost: bool) -> None:
+    """The learning rate is 0.1; 2^-9 of a bfloat16 number, 2^-25 of one in float32."""
+    path = run / "rank_0" / "run.json"
+    record = json.loads(path.read_text())
+    record["optimizer"]["type"] = "AdamW"
+    record["optimizer"]["groups"][0]["weight_decay"] = decay
+    record["parameters"][0]["dtype"] = dtype
+    path.write_text(json.dumps(record))
+    for pair in ([run], [run, run]):
+        printed = page.brief(align(*pair, steps=[0]).to_dict())
+        assert ("head.weight cannot change by it" in printed) == lost

@@ -1,6 +1,5 @@
 """The options of examples/train_bert.py change what they say, and nothing else."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,6 @@ def captured(trained: Callable[[str], Any]) -> dict[str, Path]:
     return dict(trained("torch").folders)
 
 
-def lines(run: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run / "rank_0" / "steps.jsonl").read_text().splitlines()]
-
-
 @pytest.mark.framework("torch")
 def test_a_mean_over_tokens_is_that_of_the_whole_batch(losses: dict[str, list[float]]) -> None:
     """The batch's masked words are not shared out evenly, so a mean of means is another loss. In
@@ -32,40 +27,6 @@ def test_a_mean_over_tokens_is_that_of_the_whole_batch(losses: dict[str, list[fl
     whole, by_tokens, by_micro = (losses[name] for name in ("whole", "by_tokens", "by_micro"))
     assert np.max(np.abs(np.subtract(whole, by_tokens))) <= 300 * np.spacing(whole[0])
     assert abs(whole[0] - by_micro[0]) > 1e-4
-
-
-@pytest.mark.framework("torch")
-def test_ranks_on_one_shard_train_on_that_shard(
-    losses: dict[str, list[float]], captured: dict[str, Path]
-) -> None:
-    """Four means of one shard are its mean, and each is recorded."""
-    assert losses["same_shard"][0] == pytest.approx(losses["first_shard"][0], rel=1e-14)
-    values = lines(captured["same_shard"])[0]["values"]
-    assert len(values) == 4
-    assert len(set(values.values())) == 1
-
-
-@pytest.mark.framework("torch")
-def test_clipping_by_parameter_is_another_update(losses: dict[str, list[float]]) -> None:
-    one_group, each_parameter = losses["one_group"], losses["each_parameter"]
-    assert one_group[0] == each_parameter[0]
-    assert abs(one_group[1] - each_parameter[1]) > 1e-2
-
-
-@pytest.mark.framework("torch")
-def test_bfloat16_is_used(losses: dict[str, list[float]]) -> None:
-    """Its rounding shows, and it is a rounding to 8 bits."""
-    apart = abs(losses["bfloat16"][0] - losses["one_group"][0])
-    assert np.spacing(np.float32(6)) * 4 < apart < 6 * 2.0**-8
-
-
-@pytest.mark.framework("torch")
-def test_the_schedule_is_a_warm_up_and_a_decay(
-    losses: dict[str, list[float]], captured: dict[str, Path]
-) -> None:
-    assert len(losses["adamw"]) == 2
-    rates = [line["lr"][0] for line in lines(captured["adamw"])]
-    assert rates == pytest.approx([1e-4, 1e-3], rel=1e-15)
 
 
 @pytest.mark.framework("torch")

@@ -50,8 +50,7 @@ def profiled(program: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("program", "line", "module"),
-    [("llama", 0, "2"), ("convolutions", 1, "4"), ("bert", 2, "")],
+    ("program", "line", "module"), [("llama", 0, "2"), ("convolutions", 1, "4"), ("bert", 2, "")]
 )
 def test_the_op_that_was_made_worse_comes_first(program: str, line: int, module: str) -> None:
     """E[x^2] - E[x]^2 makes the rounding of E[x] weigh as much, two lines before."""
