@@ -21,7 +21,7 @@ from refkernels.alignment.kinds import LayerKind, kind_of, settings_of
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.run import Group, Layer, Rank, Run, StepLine
 from refkernels.alignment.tensors import STORED_AS
-from refkernels.alignment.updates import definition
+from refkernels.alignment.updates import decays_apart, definition
 from refkernels.arithmetic import formats
 
 Topic = Literal[
@@ -432,7 +432,7 @@ def _lost_decay(rank: Rank, run: str) -> Iterator[RunDifference]:
     as AdamW's, is rounded away. A weight's distance to the next number is 2 u of it or less, and
     more than u."""
     optimizer = rank.optimizer
-    if optimizer is None or definition(optimizer) != "adamw" or "master" in optimizer.state:
+    if optimizer is None or not decays_apart(optimizer) or "master" in optimizer.state:
         return
     for index, group in enumerate(optimizer.groups):
         rates = [rate for line in rank.lines if (rate := _rate(line, index)) is not None]

@@ -24,6 +24,7 @@ from refkernels.op import Op
 
 _Part = tuple[str, dict[str, Array], dict[str, Array]]  # a parameter, before and after
 _MOST = 2**17  # elements of a question, but for those that are far from float64's step
+_DECOUPLED = "decoupled_weight_decay"
 _FEWEST = 64  # of them, in each parameter
 _FAR = 4.0  # times the farthest of the elements at even distances
 _BETAS = ("beta1", "beta2", "eps", "weight_decay")
@@ -87,11 +88,16 @@ def definition(optimizer: Optimizer) -> str:
     kind = KINDS.get(optimizer.type)
     op = optimizer.type if kind is None else kind.op
     decays = any(group.hyperparameters.get("weight_decay") for group in optimizer.groups)
-    if op == "adam" and any(_decoupled(group.hyperparameters) for group in optimizer.groups):
+    if op == "adam" and any(g.hyperparameters.get(_DECOUPLED) for g in optimizer.groups):
         op = "adamw"
     if op == "adamw" and not decays:
         return "adam"
     return "sgd" if op == "momentum" else op
+
+
+def decays_apart(optimizer: Optimizer) -> bool:
+    """Whether it decays weights in a step of its own."""
+    return definition(optimizer) == "adamw"
 
 
 def read_updates(rank: Rank, line: StepLine, tensors: StepTensors, sampled: bool = True) -> Read:
@@ -142,10 +148,6 @@ def _sparse_parameters(rank: Rank) -> set[str]:
     }
 
 
-def _decoupled(settings: Mapping[str, Any]) -> bool:
-    return bool(settings.get("decoupled_weight_decay"))
-
-
 def _changed_settings(line: StepLine, order: int) -> Mapping[str, Any]:
     return {} if line.changed is None or order >= len(line.changed) else line.changed[order]
 
@@ -159,7 +161,7 @@ def _questions(
         raise NotJudged(f"its {refused[0]} is on")
     if kind.op == "sgd" and not settings.get("momentum"):
         kind = OptimizerKind("sgd", (), kind.params)
-    if kind.op == "adam" and _decoupled(settings):
+    if kind.op == "adam" and settings.get(_DECOUPLED):
         kind = _ADAMW
     unused = [word for word, setting in _OPTIONAL.items() if settings.get(setting) is False]
     kind = replace(kind, state=tuple(word for word in kind.state if word not in unused))
@@ -171,7 +173,9 @@ def _questions(
         raise NotJudged("one of its gradients is sparse")
     params = _params(kind, rank, line, tensors, order, settings, names, exempt)
     assert rank.optimizer is not None
-    name = parts[0][0] if kind.whole or len(parts) == 1 else _group_name(order, exempt, parts)
+    exemption = ", exempt from decay" if exempt else ""
+    whole_group = f"group {order} ({len(parts)} parameters{exemption})"
+    name = parts[0][0] if kind.whole or len(parts) == 1 else whole_group
     place = Place(line.step, "update", name, order, rank.rank)
     documented = OWN.get((rank.framework, rank.optimizer.type), ())
     known_before = [word for word in parts[0][1] if all(word in before for _, before, _ in parts)]
@@ -234,11 +238,6 @@ def _loss_scale(settings: Mapping[str, Any]) -> float:
     if math.frexp(scale)[0] != 0.5:
         raise NotJudged(f"its loss scale is {scale:g}, which is not a power of two")
     return scale
-
-
-def _group_name(order: int, exempt: bool, parts: list[Any]) -> str:
-    exemption = ", exempt from decay" if exempt else ""
-    return f"group {order} ({len(parts)} parameters{exemption})"
 
 
 def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float) -> _Part | None:
