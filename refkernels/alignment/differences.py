@@ -20,9 +20,7 @@ from refkernels import registry
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.run import Group, Layer, Rank, Run, StepLine
-from refkernels.alignment.tensors import STORED_AS
-from refkernels.alignment.updates import decays_apart, definition
-from refkernels.arithmetic import formats
+from refkernels.alignment.updates import definition, lost_decays
 
 Topic = Literal[
     "data", "ranks", "weights", "model", "layer", "dtype", "optimizer", "schedule", "loss", "setup"
@@ -428,25 +426,10 @@ def _alike_by_update(a: Rank, b: Rank, group_a: int | None, group_b: int | None)
 
 
 def _lost_decay(rank: Rank, run: str) -> Iterator[RunDifference]:
-    """Weights that are the nearest numbers to their decayed values: a decay in a step of its own,
-    as AdamW's, is rounded away. A weight's distance to the next number is 2 u of it or less, and
-    more than u."""
-    optimizer = rank.optimizer
-    if optimizer is None or not decays_apart(optimizer) or "master" in optimizer.state:
-        return
-    for index, group in enumerate(optimizer.groups):
-        rates = [rate for line in rank.lines if (rate := _rate(line, index)) is not None]
-        decay = max(rates, default=0.0) * (group.hyperparameters.get("weight_decay") or 0.0)
-        kept: dict[str, list[str]] = {}
-        for name in group.parameters:
-            if name in rank.parameters and name not in group.exempt:
-                kept.setdefault(rank.parameters[name].dtype, []).append(name)
-        for dtype, names in kept.items():
-            format = formats.get(STORED_AS[dtype])
-            if 0.0 < decay < format.u / 2:
-                told = {"run": run, "decay": f"{decay:.3g}", "format": format.name}
-                details = {**told, "more": len(names) - 1}
-                yield RunDifference("optimizer", names[0], "", "", 0, False, "decay_lost", details)
+    """Groups whose weights a decay cannot change."""
+    for names, decay, format in lost_decays(rank):
+        details = {"run": run, "decay": f"{decay:.3g}", "format": format, "more": len(names) - 1}
+        yield RunDifference("optimizer", names[0], "", "", 0, False, "decay_lost", details)
 
 
 def _updates(a: Run, b: Run) -> Iterator[RunDifference]:

@@ -18,6 +18,7 @@ import numpy as np
 from refkernels import registry
 from refkernels.alignment.question import Array, CapturedQuestion, NotJudged, Place, Read, Unjudged
 from refkernels.alignment.run import Optimizer, Rank, StepLine, StepTensors
+from refkernels.alignment.tensors import STORED_AS
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.op import Op
@@ -95,9 +96,24 @@ def definition(optimizer: Optimizer) -> str:
     return "sgd" if op == "momentum" else op
 
 
-def decays_apart(optimizer: Optimizer) -> bool:
-    """Whether it decays weights in a step of its own."""
-    return definition(optimizer) == "adamw"
+def lost_decays(rank: Rank) -> Iterator[tuple[list[str], float, str]]:
+    """Weights that are the nearest numbers of their format to their decayed values, of a group
+    each, with lr * decay and the format: a decay in a step of its own, as AdamW's, is rounded away.
+    A weight's distance to the next number is 2 u of it or less, and more than u."""
+    optimizer = rank.optimizer
+    if optimizer is None or definition(optimizer) != "adamw" or "master" in optimizer.state:
+        return
+    for index, group in enumerate(optimizer.groups):
+        rates = [line.lr[index] for line in rank.lines if line.lr and index < len(line.lr)]
+        decay = max(rates, default=0.0) * (group.hyperparameters.get("weight_decay") or 0.0)
+        kept: dict[str, list[str]] = {}
+        for name in group.parameters:
+            if name in rank.parameters and name not in group.exempt:
+                kept.setdefault(rank.parameters[name].dtype, []).append(name)
+        for dtype, names in kept.items():
+            format = formats.get(STORED_AS[dtype])
+            if 0.0 < decay < format.u / 2:
+                yield names, decay, format.name
 
 
 def read_updates(rank: Rank, line: StepLine, tensors: StepTensors, sampled: bool = True) -> Read:
