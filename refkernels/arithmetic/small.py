@@ -14,7 +14,7 @@ from typing import Any
 
 from refkernels.arithmetic import jit
 
-SMALL = 1 << 18  # elements
+SMALL = 5 << 16  # elements
 _ALLOWANCE = 1 << 23  # elements of one process: as long as a large kernel takes to compile
 _READ = 1 << 8  # how many times faster a kernel is read from disk than compiled
 _OVERHEAD = 1 << 10  # the cost of a fallback's call, in elements

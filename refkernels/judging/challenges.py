@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import to_float64
 from refkernels.judging import data
 from refkernels.judging.cases import ELEMENTS, OpCases, elements, first_axes, shape_of, with_marker
 from refkernels.judging.data import Draw, InputRoles, Shapes
@@ -91,15 +90,18 @@ class Drawer:
         if name not in arrays or not arrays[name].size:
             return False
         negative = (-np.abs(arrays[name]) - 0.5).astype(arrays[name].dtype)
-        answers = [
-            self.op.plain(self.direction, inputs, self.op.params, self._format)
-            for inputs in (arrays, {**arrays, name: negative})
-        ]
         usual, spoilt = (
-            [bool(np.all(np.isnan(to_float64(array)))) for array in outputs.values()]
-            for outputs in answers
+            [bool(np.isnan(exact).all()) for exact in self._exact(inputs).values()]
+            for inputs in (arrays, {**arrays, name: negative})
         )
         return all(spoilt) and not any(usual)
+
+    def _exact(
+        self, inputs: Mapping[str, Any], params: Mapping[str, Any] | None = None
+    ) -> dict[str, Array]:
+        """The exact values: the plain algorithm would compile correctly rounded functions."""
+        answers = self.op.evaluate(self.direction, inputs, params or self.op.params)
+        return {name: np.asarray(exact) for name, exact in answers.items()}
 
     @cached_property
     def cases(self) -> OpCases:
@@ -173,8 +175,7 @@ class Drawer:
         for like in [challenge for challenge in typicals if name in challenge.floats][:1]:
             array = like.floats[name].copy()
             np.moveaxis(array, self.roles.along[name] or -1, -1)[..., 0] = -np.inf
-            question = {**like.inputs, name: array}, like.params, self._format
-            answers = map(to_float64, self.op.plain(self.direction, *question).values())
+            answers = self._exact({**like.inputs, name: array}, like.params).values()
             if all(np.any(np.isfinite(answer) & (answer != 0.0)) for answer in answers):
                 return -64.0
         return 0.0

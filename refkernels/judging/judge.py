@@ -41,15 +41,20 @@ from refkernels.target_names import TargetName, TargetNameError, parse, with_set
 
 class Level(NamedTuple):
     """How much is asked. `rounds`: of challenges, at most; `seconds`: after which no round but the
-    first goes on, and of which wrong kernels are tried for a third; `calls`: seconds for the calls
-    of one process. What has begun is finished: that leaves a fifth of a minute, and of ten."""
+    first goes on; `calls`: seconds for the calls of one process; `mutants`: for wrong kernels. What
+    has begun is finished: that leaves a fifth of a minute, and of ten."""
 
     rounds: int
     seconds: float
     calls: float
+    mutants: float
 
 
-LEVELS = {"quick": Level(1, 36, 2), "default": Level(3, 36, 6), "full": Level(6, 360, 60)}
+LEVELS = {
+    "quick": Level(1, 36, 2, 0),
+    "default": Level(3, 36, 6, 12),
+    "full": Level(6, 360, 60, 120),
+}
 
 
 @with_default_fenv
@@ -102,7 +107,7 @@ def judge(
     framework = replace(spec.framework, kernel={**spec.framework.kernel, **params})
     drawn_seed = secrets.randbits(48) if seed is None else seed
     device = target.device or device
-    rounds, limit, calls = LEVELS[level]
+    rounds, limit, calls, trials = LEVELS[level]
     asked = partial((examinations or Examinations()).of, record, direction, dtype, drawn_seed)
     domain = KernelDomain(frozenset(), lengths, dtypes, shapes, AXES, allow_overflow)
     _check_domain(asked(domain).drawer)
@@ -131,7 +136,7 @@ def judge(
             findings.unfair.clear()
     verdict, reasons = verdict_of(findings, record, direction, running.outside)
     tried = mutants and verdict == RIGHT
-    shown = examination.shown(findings.answered, limit / 3.0) if tried else Shown()
+    shown = examination.shown(findings.answered, trials) if tried else Shown()
     flags += ["not_all_tried"] * shown.cut
     drawer, taken = examination.drawer, examination.drawer.domain
     longest = (max(a.shape, default=1) for c in findings.answered for a in c.floats.values())

@@ -67,7 +67,7 @@ def shown(challenges: Sequence[Challenge], seconds: float = math.inf) -> Shown:
         tuple(name for name, refused in killed.items() if not refused),
         tuple(fault.cause for fault in _faults(first) if first.format.name in fault.right_in),
         _smallest(challenges),
-        time.process_time() > deadline,
+        time.process_time() >= deadline,
     )
 
 
@@ -81,7 +81,7 @@ def _refused(
     kernels, or past the deadline."""
     differs = None
     for challenge in challenges:
-        if time.process_time() > deadline:
+        if time.process_time() >= deadline:
             return None
         outputs = answer(challenge)
         if outputs and _is_refused(challenge, outputs):

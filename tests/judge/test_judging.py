@@ -567,7 +567,7 @@ def test_wrong_kernels_are_tried_as_long_as_time_allows() -> None:
 
 
 def test_later_rounds_end_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(judging.LEVELS, "default", judging.Level(3, 0.0, 1.0))
+    monkeypatch.setitem(judging.LEVELS, "default", judging.Level(3, 0.0, 1.0, 0.0))
     monkeypatch.setattr(judging, "_ask", asked := Mock(wraps=judging._ask))
     kernel = f"{RIGHT}/softmax.py:float64_softmax"
     judgement = verdict_on(kernel, seed=3, causes=False, examinations=SHARED)
