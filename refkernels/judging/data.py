@@ -122,26 +122,30 @@ def longest_exact(format: Format) -> int:
     return min(2 ** (accumulator - bits), int(format.max / 2**bits))
 
 
-def one_hot(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    drawn = typical(rng, shapes, roles, format)
-    name = roles.first or ""
-    if name in shapes and drawn[name].size:
-        rows = _rows(drawn[name], roles.along[name])
-        hot = rng.integers(0, rows.shape[-1], rows.shape[:-1])
-        kept = np.arange(rows.shape[-1]) == hot[..., None]
-        rows[...] = np.where(kept, 4.0 * rows, 0.0)
-    return drawn
+def _of_rows(change: Callable[[np.random.Generator, Doubles], None]) -> Draw:
+    """Typical numbers, of which the rows of the first input with rows are changed."""
+
+    def draw(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+        drawn = typical(rng, shapes, roles, format)
+        if (name := roles.first or "") in shapes and drawn[name].size:
+            change(rng, _rows(drawn[name], roles.along[name]))
+        return drawn
+
+    return draw
+
+
+@_of_rows
+def one_hot(rng: np.random.Generator, rows: Doubles) -> None:
+    hot = rng.integers(0, rows.shape[-1], rows.shape[:-1])
+    rows[...] = np.where(np.arange(rows.shape[-1]) == hot[..., None], 4.0 * rows, 0.0)
 
 
 def few(void: float) -> Draw:
     """`void`: what adds nothing to a row."""
 
-    def draw(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-        drawn = typical(rng, shapes, roles, format)
-        if (name := roles.first or "") in shapes and drawn[name].size:
-            rows = _rows(drawn[name], roles.along[name])
-            rows[..., ~_kept(rng, rows.shape[-1], FEW)] = void
-        return drawn
+    @_of_rows
+    def draw(rng: np.random.Generator, rows: Doubles) -> None:
+        rows[..., ~_kept(rng, rows.shape[-1], FEW)] = void
 
     return draw
 
@@ -162,17 +166,13 @@ def powers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: 
     return drawn
 
 
-def two_valued(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    drawn = typical(rng, shapes, roles, format)
-    name = roles.first or ""
-    if name in shapes and drawn[name].size:
-        rows = _rows(drawn[name], roles.along[name])
-        n, batch = rows.shape[-1], (*rows.shape[:-1], 1)
-        parts = rng.integers(1, max(n, 2), batch)
-        middle = rng.choice((0.0, 1.0, -3.0, 10.0), batch)
-        step = np.exp2(rng.integers(-2, 3, batch))
-        rows[...] = middle + np.where(np.arange(n) < parts, step, -step)
-    return drawn
+@_of_rows
+def two_valued(rng: np.random.Generator, rows: Doubles) -> None:
+    n, batch = rows.shape[-1], (*rows.shape[:-1], 1)
+    parts = rng.integers(1, max(n, 2), batch)
+    middle = rng.choice((0.0, 1.0, -3.0, 10.0), batch)
+    step = np.exp2(rng.integers(-2, 3, batch))
+    rows[...] = middle + np.where(np.arange(n) < parts, step, -step)
 
 
 def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:

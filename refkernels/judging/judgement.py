@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from xml.etree import ElementTree
 
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
@@ -110,3 +111,20 @@ class Judgement:
 def not_judged(kernel: str, op: str | None, why: str, **known: Any) -> Judgement:
     """The Judgement of a kernel that is not judged, and the reason."""
     return Judgement(kernel, op or "", "", "", NOT_JUDGED, why=why, **known)
+
+
+def junit(records: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> str:
+    """JUnit's XML, which CI systems read, of judgements and of the texts that say why. What is not
+    judged is an error of the test, not a failure of the kernel."""
+    suite = ElementTree.Element("testsuite", name="refkernels judge", tests=str(len(records)))
+    for record, text in zip(records, texts, strict=True):
+        names = {"name": str(record["kernel"]), "classname": str(record["op"])}
+        seconds = str(record.get("seconds", 0.0))
+        case = ElementTree.SubElement(suite, "testcase", names, time=seconds)
+        if (verdict := record["verdict"]) != RIGHT:
+            kind = "error" if verdict == NOT_JUDGED else "failure"
+            ElementTree.SubElement(case, kind, message=verdict).text = text
+    for kind in ("failure", "error"):
+        suite.set(f"{kind}s", str(len(suite.findall(f"*/{kind}"))))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"

@@ -17,17 +17,21 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import BINARY32, Format
-from refkernels.judging import allowed, special_values
+from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.judging import special_values
 from refkernels.judging.questions import KernelQuestion
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.judgement import Weighed, judge, weigh
 from refkernels.metrology.no_part import with_nan
 from refkernels.metrology.permitted import beyond
-from refkernels.truth import Truth
+from refkernels.truth import Truth, with_underflow
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
+SPLIT = 12.0
+"""Terms added to a bound's, which counts those that are not 0: a kernel that takes a product by the
+three largest of the four products of split floats (3xTF32) errs by 3 2^-22 |a b| = 12 u |a b| more,
+also where there are few. Outputs of fewer than 24 bits need none: their rounding outweighs all."""
 RANGE = ("range", "avoidable_range")
 """Faults of elements that an overflow or underflow on the way to them decides: in every named form,
 and in some."""
@@ -179,7 +183,18 @@ class Standard:
     @cached_property
     def reach(self) -> dict[str, Doubles]:
         """How far from the truth a form may be, also where it leaves the format's range."""
-        return allowed.errors(self.challenge, self._asked, self.formats)
+        asked = self.challenge
+        definition, question = asked.op.definition, (asked.direction, asked.inputs, asked.params)
+        if definition is None or (asked.op.formulas is None and not asked.op.sums):
+            return {name: truth.reach()[name] for name, truth in self._asked.truths.items()}
+        by_format = {}
+        for format in set(self.formats.values()):
+            bounds = definition.bound(*question, format, SPLIT if format.p >= BINARY32.p else 0.0)
+            by_format[format] = with_underflow(bounds, format, asked.inputs)
+        return {
+            name: np.broadcast_to(by_format[self.formats[name]][name], exact.shape)
+            for name, exact in self.reference.items()
+        }
 
     @cached_property
     def bound(self) -> dict[str, Doubles]:
@@ -286,7 +301,16 @@ class Standard:
 
     @cached_property
     def _sums_that_fit(self) -> dict[str, bool]:
-        return allowed.sums_that_fit(self.challenge)
+        """By output, whether the sums of its terms' absolute values stay below 2^p, so that no
+        partial sum of these integers rounds. The op itself computes them."""
+        asked = self.challenge
+        sizes = {n: np.abs(to_float64(array)) for n, array in asked.floats.items()}
+        question = {**asked.inputs, **sizes}, asked.params, BINARY64
+        limit = 2.0 ** min(max(asked.format.p, BINARY32.p), 52)
+        return {
+            name: bool(np.max(np.abs(array), initial=0.0) < limit)
+            for name, array in asked.op.plain(asked.direction, *question).items()
+        }
 
     @cached_property
     def others(self) -> dict[str, list[Array]]:

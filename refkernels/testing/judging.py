@@ -60,7 +60,7 @@ def judge(
 
 def junit(judgements: Iterable[Judgement | Mapping[str, Any]], lang: str = "en") -> str:
     """Judgements or their records as JUnit's XML. Raises ValueError for another language."""
-    from refkernels.judging.junit import document
+    from refkernels.judging.judgement import junit as document
     from refkernels.reporting.judging import views
 
     records = [j if isinstance(j, Mapping) else j.to_dict() for j in judgements]

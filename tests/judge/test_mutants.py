@@ -41,7 +41,7 @@ def refusing(op: str, fault: Fault, dtype: str, number: int = 0) -> Iterator[str
 def test_a_fault_is_hidden_where_a_right_form_may_do_it_and_shown_elsewhere(
     op: str, fault: Fault
 ) -> None:
-    for dtype in DTYPES:
+    for dtype in one_in(2, DTYPES, fault.right_in.__contains__):
         assert any(refusing(op, fault, dtype)) is (dtype not in fault.right_in), dtype
 
 
@@ -66,7 +66,7 @@ QUESTIONS = [(name, way) for name, op in registry.ops().items() for way in op.di
 REFUSING = [("clip_by_norm", "forward"), ("dropout", "forward"), ("max", "backward")]
 
 
-@pytest.mark.parametrize(("name", "direction"), dict.fromkeys([*REFUSING, *one_in(12, QUESTIONS)]))
+@pytest.mark.parametrize(("name", "direction"), dict.fromkeys([*REFUSING, *one_in(24, QUESTIONS)]))
 def test_no_mutant_raises(name: str, direction: Direction) -> None:
     """What one raises is a fault of ours, and ends the judgement. Norm_type 2.02 and p = 1.008 are
     refused; no number is the largest of an empty tile."""
@@ -74,7 +74,7 @@ def test_no_mutant_raises(name: str, direction: Direction) -> None:
     examination = KernelExamination(op, direction, "float32", seed_of(7))
     with np.errstate(all="ignore"):
         drawn = [challenge for challenge in examination.round(0) if challenge.has_answer]
-        assert examination.shown(drawn, 5.0).killed
+        assert examination.shown(drawn, 2.0).killed
 
 
 def test_an_edit_that_computes_the_same_is_no_mutant() -> None:
