@@ -11,11 +11,11 @@ others are float32's even where their inputs are float64's.
 import copy
 import math
 
+import in_torch
 import torch
 from in_torch import TensorNumber as Tensor
 from in_torch import is_view
 from torch._decomp import decomposition_table
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 FUSED = "scaled_dot_product_attention"
@@ -52,29 +52,17 @@ def grouped(a, b, ends):
     return torch.stack([a * one @ b for one in inside])
 
 
-class Recorder(TorchDispatchMode):
-    """The calls that are made within it. `numbers`: of tensors, by the memory that they see."""
+class Recorder(in_torch.tracer(torch)):
+    """Records the calls that are made within it, of known values only."""
 
-    def __init__(self, numbers):
-        super().__init__()
-        self.numbers, self.calls, self._kept = numbers, [], []
+    def __init__(self, leaves):
+        super().__init__(self._refused, leaves=leaves)
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        def given(value):
-            return Tensor(self.numbers[seen(value)]) if isinstance(value, torch.Tensor) else value
+    def _refused(self, key, value):
+        raise KeyError(key)
 
-        taken = tree_map(given, (args, kwargs or {}))
-        result = function(*args, **(kwargs or {}))
-        results = tree_flatten(result)[0]
-        self._kept += results  # memory is one tensor's while that lives
-        made = [self.numbers.setdefault(seen(value), object()) for value in results]
-        self.calls.append((function, *taken, made))
-        return result
-
-
-def seen(value):
-    """The memory that a tensor sees: saved for gradients, it comes back as another object."""
-    return value.untyped_storage()._cdata, value.storage_offset(), value.shape, value.stride()
+    def _norm(self, value):
+        return None
 
 
 def unfused(call, entered):
@@ -151,34 +139,25 @@ def decomposed(call, entered):
 
 def parts(call, values, items, made):
     """The calls that `made` makes its results by, of `values`, which the call knows as `items`."""
-    numbers = {seen(value): item.number for value, item in zip(values, items)}
-    with Recorder(numbers) as recorder:
+    with Recorder([(item.number, value) for value, item in zip(values, items)]) as trace:
         results = made()
-    renamed = {
-        numbers[seen(value)]: to for value, to in zip(results, call.results) if to is not None
-    }
+    named = dict(trace.leaves)
+    named |= {trace.number(value): to for value, to in zip(results, call.results) if to is not None}
     word = call.name.split(".")[1].strip("_") if not call.name.count(ATTENTION) else FUSED
-    return [
-        part_of(call, word, function, rename(args, renamed), rename(kwargs, renamed),
-                  [renamed.get(number, number) for number in made_of])
-        for function, args, kwargs, made_of in recorder.calls
-    ]  # fmt: skip
+    record = trace.record()
+    calls = [in_torch.RecordedCall(0, one, record["places"]) for one in record["calls"]]
+    return [part_of(call, word, one, named) for one in calls]
 
 
-def part_of(call, fused, function, args, kwargs, results):
-    """A call that a fused one consists of."""
+def part_of(call, fused, one, named):
+    """A call that a fused one consists of. `named`: the fused one's numbers of tensors."""
+
+    def name(item):
+        known = named.setdefault(item.number, object()) if isinstance(item, Tensor) else None
+        return item if known is None else Tensor(known)
+
     part = copy.copy(call)
-    part.name, part.fused, part.results = str(function), fused, results
-    part.norms = [None] * len(results)
-    part.takes(function, args, kwargs)
+    part.name, part.fused, part.norms = one.name, fused, [None] * len(one.results)
+    part.results = [named.setdefault(number, object()) for number in one.results]
+    part.takes(one.function, *tree_map(name, (one.args, one.kwargs)))
     return part
-
-
-def rename(value, renamed):
-    """The arguments, other numbers for tensors."""
-    return tree_map(
-        lambda item: (
-            Tensor(renamed.get(item.number, item.number)) if isinstance(item, Tensor) else item
-        ),
-        value,
-    )
