@@ -14,11 +14,11 @@ def startup(seconds: float) -> Iterator[Row]:
     python = [sys.executable, "-c"]
     rows: dict[str, tuple[Row, Work]] = {}
 
-    def process(command: list[str], less: float = 0.0) -> Work:
+    def process(command: list[str]) -> Work:
         def run() -> float:
             began = time.perf_counter()
             subprocess.run(command, check=True, capture_output=True)
-            return max(time.perf_counter() - began - less, 0.0)
+            return time.perf_counter() - began
 
         return run
 
