@@ -26,7 +26,7 @@ from refkernels.metrology.ulp_errors import ulp
 
 FORMATS = ("float16", "bfloat16", "float32", "float64")
 OPS = {op.name: op for op in (*elementary_ref.OPS, *trig_ref.OPS)}
-RECORDS = {name: op.forward.func.__self__.function(name) for name, op in OPS.items()}
+RECORDS = {name: op.real_function for name, op in OPS.items()}
 FORMS = [
     (name, direction, form)
     for name, record in RECORDS.items()
