@@ -99,10 +99,9 @@ def test_weights_or_scores_of_16_bits_in_float32_are_named(format: Any, step: st
     assert found.candidates[0].details["intermediate"] == WRITTEN[step]
 
 
-@pytest.mark.parametrize("mean", [0.0, 100.0])
-def test_a_norm_whose_results_are_stored_in_16_bits_after_its_statistics(mean: float) -> None:
+def test_a_norm_whose_results_are_stored_in_16_bits_has_no_one_pass_variance() -> None:
     stored = cast(ml_dtypes.bfloat16)
-    x = stored(np.random.default_rng(0).standard_normal((16, 256)) + mean).astype(F)
+    x = stored(np.random.default_rng(0).standard_normal((16, 256)) + 100.0).astype(F)
     weight, bias = (stored(F(a + 0.1 * RNG.standard_normal(256))) for a in (1.0, 0.0))
     d = x - x.mean(-1, keepdims=True)
     scaled = stored(stored(d / np.sqrt(np.square(d).mean(-1, keepdims=True) + F(1e-5))) * weight)
@@ -110,7 +109,7 @@ def test_a_norm_whose_results_are_stored_in_16_bits_after_its_statistics(mean: f
     inputs = {name: array.astype(ml_dtypes.bfloat16) for name, array in arrays.items()}
     found = refkernels.explain("layernorm", inputs, (scaled + bias).astype(ml_dtypes.bfloat16))
     assert found.verdict == "exceeds_bound"
-    assert found.cause == "narrow_intermediates"  # no one-pass variance, whose sums err far less
+    assert all(c.cause != "naive_variance" for c in found.candidates if not c.ruled_out)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -25,33 +25,13 @@ _EXACT = frozenset(
 
 @rule("intermediate_rounded", "arithmetic")  # v -> v in 16 bits
 def narrowed(program: Program) -> Iterator[Any]:
-    for node in _inexact(program):
-        for format in FORMATS:
-            yield node, _in_format(format, node), {"part": node, "format": format}
-
-
-@rule("narrow_intermediates", "arithmetic")  # v, and all that is computed from it -> in 16 bits
-def narrowed_from(program: Program) -> Iterator[Any]:
-    inexact = _inexact(program)
-    for k, node in enumerate(inexact):
-        made = {node}
-        for later in program.nodes:
-            if not made.isdisjoint(later.operands):
-                made.add(later)
-        later_ones = [later for later in inexact[k + 1 :] if later in made]
-        for format in FORMATS if later_ones else ():
-            yield node, _in_format(format, node, *later_ones), {"part": node, "format": format}
-
-
-def _inexact(program: Program) -> list[Node]:
     constants = parts(program)
-    numbers = (node for node in program.nodes if node.op not in _EXACT and not is_number(node))
-    return [node for node in numbers if node not in constants]
-
-
-def _in_format(format: str, *nodes: Node) -> Edits:
-    to = formats.get(format)
-    return {node: by(node)(lambda xp, value: _rounded(xp, value, to)) for node in nodes}
+    for node in program.nodes:
+        inexact = node.op not in _EXACT and not is_number(node) and node not in constants
+        for format in FORMATS if inexact else ():
+            to = formats.get(format)
+            rounded = by(node)(lambda xp, v, to=to: _rounded(xp, v, to))
+            yield node, {node: rounded}, {"part": node, "format": format}
 
 
 def _rounded(xp: Any, value: Any, format: Format) -> Any:
