@@ -24,7 +24,7 @@ from refkernels.diagnosis.problem import Array, Doubles
 from refkernels.metrology import NO_DISTANCE, ulp, ulp_distance
 
 _SCALES = 8
-_LEAST = 0.5  # floats: one rounding of the exact answer
+LEAST = 0.5  # floats: one rounding of the exact answer
 
 
 def steps(got: Array, reference: Enclosure) -> Doubles:
@@ -54,9 +54,9 @@ def spread(plain: Doubles) -> float:
     """The RMS of an algorithm's finite steps, at least 1/2: r or s."""
     usable = plain[np.abs(plain) < 2.0**63]
     largest = float(np.max(np.abs(usable), initial=0.0))
-    if largest <= _LEAST:
-        return _LEAST
-    return max(_LEAST, largest * float(np.sqrt(np.mean(np.square(usable / largest)))))
+    if largest <= LEAST:
+        return LEAST
+    return max(LEAST, largest * float(np.sqrt(np.mean(np.square(usable / largest)))))
 
 
 def lengths(

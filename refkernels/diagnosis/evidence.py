@@ -271,7 +271,7 @@ def code(
 
 
 def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
-    """How many floats an element's bound spans over the median of these, at least 1."""
+    """How many floats an element's bound spans, over their median or a rounding; at least 1."""
     size = np.maximum(np.abs(exact), format.min_normal)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         inside = np.where(np.isfinite(size), bound / ulp(size, format), 0.0)
@@ -279,7 +279,7 @@ def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
     spans = np.where(bound > size, np.minimum(inside, across), inside)
     spans = np.where(np.isfinite(spans), spans, 0.0)
     median = float(np.median(spans)) if spans.size else 0.0
-    return np.maximum(1.0, spans / median) if median > 0.0 else np.ones(spans.size)
+    return np.maximum(1.0, spans / max(median, code_lengths.LEAST))
 
 
 def weighed(hypothesis: Hypothesis, earned: Doubles, count: int, tried: int) -> Evidence:

@@ -70,10 +70,10 @@ def _of_all(candidate: Candidate, others: Sequence[Explanation]) -> Candidate | 
         known = None if its is None else _shared(details, its.details)
         if its is None or known is None or not _of_one_length(details, its.details):
             return None
-        described = math.log2(its.trials) + (0.0 if "interval" in known else its.price)
-        total += _bits(its) + (0.0 if its is candidate else described)  # what is solved for, anew
-        if its.confidence != its.evidence_confidence:
-            total = -math.inf
+        solved = "interval" in known and its.details.get("value") != details.get("value", "")
+        described = math.log2(its.trials) + (0.0 if solved else its.price)
+        total += _bits(its) + (0.0 if its is candidate else described)
+        total = total if its.confidence == its.evidence_confidence else -math.inf
         units, details = units + (its.evidence.units if its.evidence else 0), known
     evidence = Evidence(total, units, None, (candidate.cause,))
     return replace(candidate, details=details, evidence=evidence, confidence=evidence.confidence)

@@ -256,3 +256,11 @@ def test_an_error_of_a_few_ulp_is_no_factor() -> None:
     x = normal(15, 6)
     got = (x.astype(float).prod(-1) * (1 + 5e-7)).astype(F)
     assert refkernels.explain("prod", {"x": x}, {"y": got}).cause is None
+
+
+def test_elements_that_are_exact_do_not_hide_the_others() -> None:
+    x, target, dloss = normal(3, 259)
+    dx = np.where(abs(x - target) < 1, 2 * (x - target), np.sign(x - target)) * dloss
+    inputs = {"dloss": dloss, "x": x, "target": target}
+    found = refkernels.explain("huber", inputs, {"dx": dx}, {"reduction": "none"}, "backward")
+    assert (found.cause, found.confidence) == ("term_doubled", "proven")
