@@ -1,15 +1,15 @@
-"""Which calls of a PyTorch program cost its accuracy: one file that needs torch and nothing else.
+"""Which calls of a PyTorch program cost its accuracy: run beside torch, with capture.py.
 
     python in_torch.py FILE.py:function         what the function returns is the program's result
     python in_torch.py train.py                 a script, up to its first backward(): its loss
     trace = Trace(); with trace: y = model(x)   then trace.profile([y])
 
-A dispatch mode sees every ATen call and changes no bit of it. At once, each call is repeated in
-float64 on its own inputs: the difference is its *local error*. Afterwards the whole program runs
-again in float64, with derivatives: a local error times the derivative of the result by that call's
-output is what the call contributes to the result's error. One linear functional of the result
-misleads, since contributions cancel: shares are c² / Σ c² over several random ones. What a change
-would buy is no estimate: the program runs again in its own formats, some of its calls in float64.
+A dispatch mode sees every ATen call and changes no bit of it. Afterwards the program runs again as
+it was, each call also in float64 on its own inputs: the difference is its *local error*. Then the
+whole program runs in float64, with derivatives: a local error times the derivative of the result by
+that call's output is what the call contributes to the result's error. One linear functional of the
+result misleads, since contributions cancel: shares are c² / Σ c² over several random ones. What a
+change would buy is no estimate: the program runs again, some of its calls in float64.
 
 Decisions (comparisons, indices) are those of the program: how many of them float64 would have made
 otherwise is counted.
