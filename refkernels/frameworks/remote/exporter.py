@@ -152,7 +152,8 @@ def _joint(module, args, kwargs, document, arrays, table, steps):
     cotangent = torch.zeros(y["shape"], dtype=getattr(torch, y["dtype"]))
     tensors = [cotangent, *(tensor.detach() for tensor in given.values())]
     options = {"tracing_mode": "fake", "_allow_non_fake_inputs": True}
-    traced = make_fx(gradients, **options)(*tensors)
+    with torch._dispatch.python.enable_python_dispatcher():  # decomposes what has no one gradient
+        traced = make_fx(gradients, **options)(*tensors)
     traced = torch.func.functionalize(traced)
     traced = make_fx(traced, decomposition_table=dict(table), **options)(*tensors)
     numbers = {item["name"]: item for item in inputs}
