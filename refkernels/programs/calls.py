@@ -57,6 +57,21 @@ class Integers:
         raise ProgramError(f"{name} of integers is not covered")
 
 
+class Tape(Gradient):
+    """Whose maxima are taken by pairs: at a tie certified contexts then enclose every slope between
+    both sides', as conventions differ (evenly, or the first alone)."""
+
+    def max(self, a: Value, axis: int = -1) -> Taped:
+        if not a.shape[axis]:
+            return super().max(a, axis)
+        while (n := a.shape[axis]) > 1:
+            ends = (0, n // 2), (n // 2, n - n % 2), (n - n % 2, n)
+            left, right, rest = (self.take(a, np.arange(*two), axis) for two in ends)
+            pairs = self.maximum(left, right)
+            a = self.concatenate([pairs, rest], axis) if n % 2 else pairs
+        return node(a)
+
+
 @dataclass(frozen=True)
 class Call:
     """One call while it is read. `operands`: the tensors among its arguments; `main`: the dtype of

@@ -1,11 +1,10 @@
 """The gradients of a program: the framework's own, and ours beside them.
 
 The framework's backward pass is a program too, the joint one. Its values are those of the forward
-program's derivatives, by other steps: what these cost in a format, a right kernel may cost. So it
-is a form of the backward pass beside the derived one, and the bound holds for both. The answer is
-derived, which encloses every slope at a kink, wherever both agree; elsewhere it is the framework's,
-and `JointWarning` says so. Where the framework follows rules of the user's own, an
-autograd.Function, its program is the only form.
+program's derivatives by other steps, whose cost in a format a right kernel may have: it is a form
+beside the derived one, and the bound holds for both. The answer is derived, which encloses every
+slope at a kink, where both agree; elsewhere it is the framework's, and `JointWarning` says so. Of
+the user's own rules, an autograd.Function, the framework's program is the only form.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import Context
 from refkernels.op import Op
 from refkernels.ops import readings
-from refkernels.ops.formulas import Formulas, restored
+from refkernels.ops.formulas import restored
 from refkernels.programs.operators import check, evaluate
 from refkernels.programs.program import ProgramError, TorchProgram
 from refkernels.programs.spread import StatisticalWarning
@@ -71,11 +70,14 @@ def compared(op: Op, forms: Mapping[str, Callable[..., Any]], dtype: str, why: s
 
     def answer(certify: Any = "enclosure", **inputs: Any) -> dict[str, Any]:
         answers = settled(certify=certify, **inputs)
+        if why:
+            _warn(f"{op.name}: gradients are derived from the forward program: {why}.")
         if "joint" not in forms:
-            if why:
-                _warn(f"{op.name}: gradients are derived from the forward program: {why}.")
             return answers
-        others = _enclosures(formulas, inputs, forms["joint"], tuple(answers))
+        question, reading = formulas.question("backward", inputs, {}), readings.double_double()
+        with np.errstate(all="ignore"):
+            read = readings.read(forms["joint"], reading, question, tuple(answers))
+        others = {n: restored(question, n, trusted(*parts)) for n, parts in read.items()}
         apart = {name: _distance(answers[name], other) > 0 for name, other in others.items()}
         if any(places.any() for places in apart.values()):  # constants are rounded, perhaps
             with warnings.catch_warnings():
@@ -97,15 +99,6 @@ def compared(op: Op, forms: Mapping[str, Callable[..., Any]], dtype: str, why: s
 
 def _warn(text: str) -> None:
     warnings.warn(text, JointWarning, stacklevel=3)
-
-
-def _enclosures(
-    formulas: Formulas, inputs: Mapping[str, Any], joint: Any, names: tuple[str, ...]
-) -> dict[str, Enclosure]:
-    question = formulas.question("backward", inputs, {})
-    with np.errstate(all="ignore"):
-        read = readings.read(joint, readings.double_double(), question, names)
-    return {name: restored(question, name, trusted(*parts)) for name, parts in read.items()}
 
 
 def _distance(a: Enclosure, b: Enclosure) -> Any:

@@ -327,8 +327,7 @@ def shaped(c: Any, x: Any, *_: Any) -> Any:
     return c.reshape(x, c.shape)
 
 
-EMPTY = ("empty.memory_format", "empty_permuted.default", "new_empty_strided.default")
-"""What is written over: of use for its shape alone."""
+EMPTY = ("empty.memory_format", "empty_permuted.default", "new_empty_strided.default")  # a shape
 MOVING: dict[str, Rule] = {
     **dict.fromkeys(("view.default", "unsqueeze.default", "squeeze.dims"), shaped),
     **dict.fromkeys(
@@ -357,16 +356,14 @@ MOVING: dict[str, Rule] = {
     "copy.default": lambda c, x, source, *_: c.broadcast(source, c.shape),
     "masked_scatter.default": masked_scatter,
     "index_put.default": index_put,
-    "scatter.src": scatter,
-    "scatter.value": scatter,
+    **dict.fromkeys(("scatter.src", "scatter.value"), scatter),
     "diagonal.default": lambda c, x, k=0, i=0, j=1: c.move(lambda a: np.diagonal(a, k, i, j), x),
     "flip.default": lambda c, x, dims: c.move(lambda a: np.flip(a, tuple(dims)), x),
     "repeat.default": lambda c, x, times: c.move(lambda a: np.tile(a, tuple(times)), x),
     "unfold.default": unfold,
     "as_strided.default": as_strided,
     **dict.fromkeys(EMPTY, lambda c, *_: full(c, 0)),
-    "full.default": lambda c, shape, number, *_: full(c, number),
-    "full_like.default": lambda c, x, number, *_: full(c, number),
+    **dict.fromkeys(("full.default", "full_like.default"), lambda c, _, n, *__: full(c, n)),
     "scalar_tensor.default": lambda c, number, *_: full(c, number),
     "arange.start_step": arange,
     "max.dim": lambda c, x, dim, *_: (largest(c, x, dim), None),
@@ -378,12 +375,9 @@ MOVING: dict[str, Rule] = {
     **dict.fromkeys(("any.default", "any.dim", "any.dims"), any_),
 }  # fmt: skip
 REDUCTIONS: dict[str, Rule] = {
-    "sum.default": numbers(_sum, 1),
-    "sum.dim_IntList": numbers(_sum, 1),
-    "prod.default": numbers(product, 1),
-    "prod.dim_int": numbers(product, 1),
-    "mean.default": mean,
-    "mean.dim": mean,
+    **dict.fromkeys(("sum.default", "sum.dim_IntList"), numbers(_sum, 1)),
+    **dict.fromkeys(("prod.default", "prod.dim_int"), numbers(product, 1)),
+    **dict.fromkeys(("mean.default", "mean.dim"), mean),
     "var.correction": variance,
     "var_mean.correction": variance_and_mean,
     "linalg_vector_norm.default": norm,

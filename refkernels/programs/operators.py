@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from refkernels.contexts.context import Context
-from refkernels.contexts.gradient import Gradient
 from refkernels.contexts.value import Value
 from refkernels.programs import elementwise, layers, moving
-from refkernels.programs.calls import Call, Low
+from refkernels.programs.calls import Call, Low, Tape
 from refkernels.programs.program import ProgramError, Ref, Step, Tensor, TorchProgram, refs
 
 OPERATORS = {
@@ -40,9 +39,8 @@ def rule_of(operator: str) -> Callable[..., Any] | None:
 
 def _pulled(operator: str, c: Call, cotangent: Any, *given: Any) -> tuple[Any, ...]:
     """The gradients of an operator by its first arguments of floats, by its tape."""
-    tape, wanted = Gradient(c.xp), c.node.gives
-    leaves: list[Any] = []
-    arguments = []
+    tape, wanted = Tape(c.xp), c.node.gives
+    leaves, arguments = list[Any](), list[Any]()
     for argument in given:
         is_tensor = isinstance(argument, Value | np.ndarray) or argument is None
         if is_tensor and len(leaves) < len(wanted):
@@ -58,8 +56,8 @@ def _pulled(operator: str, c: Call, cotangent: Any, *given: Any) -> tuple[Any, .
     step = replace(c.node, operator=operator, gives=(Tensor(g.shape, c.tensor.dtype),))
     outputs = OPERATORS[operator](Call(tape, step, c.operands, c.main), *arguments)
     output = outputs[0] if isinstance(outputs, tuple) else outputs
-    some = [leaf for leaf in leaves if leaf is not None]
-    pulled = iter(tape.pull(c.broadcast(output, g.shape), g, some))
+    present = (leaf for leaf in leaves if leaf is not None)
+    pulled = iter(tape.pull(c.broadcast(output, g.shape), g, [*present]))
     return tuple(None if leaf is None else next(pulled) for leaf in leaves)
 
 

@@ -16,12 +16,13 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.contexts.context import Context
-from refkernels.contexts.gradient import Gradient, Taped
+from refkernels.contexts.gradient import Taped
 from refkernels.contexts.value import Value
 from refkernels.op import Case, Direction, Op
 from refkernels.ops.canonical import Prepared
 from refkernels.ops.formula_op import formula_op
 from refkernels.programs import joint
+from refkernels.programs.calls import Tape
 from refkernels.programs.estimate import estimated
 from refkernels.programs.operators import APART, check, evaluate
 from refkernels.programs.program import (
@@ -115,9 +116,7 @@ def _axes(tensor: Tensor) -> str:
 
 
 def _kind(item: ProgramInput) -> str:
-    if item.tensor.is_float:
-        return ""
-    return ":bool" if item.tensor.dtype == "bool" else ":int"
+    return "" if item.tensor.is_float else ":bool" if item.tensor.dtype == "bool" else ":int"
 
 
 def _outputs(program: TorchProgram) -> dict[str, Tensor]:
@@ -197,7 +196,7 @@ def _backward(
     **arguments: Any,
 ) -> Any:
     """The gradients, by the tape of the same program."""
-    tape = Gradient(xp)
+    tape = Tape(xp)
     first = next(iter(_outputs(program)))
     cotangent = arguments.pop(f"d{first}")
     nodes = {

@@ -125,6 +125,17 @@ def test_gradients_are_the_frameworks_where_they_are_not_the_derivatives() -> No
     assert np.array_equal(found["dx"].hi[x != 0], right[x != 0])
 
 
+def test_any_slope_is_right_at_a_tie_of_a_maximum() -> None:
+    x, y = np.array([[[[1, 4, 4], [2, 5, 3]]]], np.float32), documents.tensor((1, 1, 2, 1))
+    reductions = {"amax.default": [[3], True], "max_pool2d_with_indices.default": [[1, 3]]}
+    for operator, arguments in reductions.items():
+        call = documents.call("y", f"aten.{operator}", [{"node": "x"}, *arguments], y)
+        given = {"x": x, "dy": np.ones((1, 1, 2, 1), np.float32)}
+        dx = documents.program([call], {"x": x}).evaluate("backward", given, {})["dx"]
+        assert np.array_equal(dx.hi[0, 0], [[0, 0.5, 0.5], [0, 1, 0]])
+        assert np.array_equal(dx.radius[0, 0] >= 0.5, [[False, True, True], [False] * 3])
+
+
 def test_a_view_of_a_storage_is_read_by_the_strides_of_its_operand() -> None:
     given: list[Any] = [{"node": "x"}, [2, 2], [1, 2], 1, [1, 2], 0]  # x lies by columns
     nodes = [documents.call("y", "aten.as_strided.default", given, documents.tensor((2, 2)))]
@@ -243,11 +254,9 @@ def rewritten(a: Any, b: Any, c: Any, m: Any) -> Iterator[tuple[str, list[Any], 
     named = ["ab", None, None, "m", "v", 0.1, 1e-5]
     yield "_native_batch_norm_legit_no_training.default", named, a @ (b * slope) - m * slope
     first, second = np.split(a @ b, 2, axis=1)
-    top = first.max(1, keepdims=True)
-    higher = np.maximum(top, second.max(1, keepdims=True))
-    p, q = np.exp(first - top) * np.exp(top - higher), np.exp(second - higher)
-    total = p.sum(1, keepdims=True) + q.sum(1, keepdims=True)
-    yield "_softmax.default", ["ab", 1], np.concatenate([p, q], 1) / total
+    top, higher = (x.max(1, keepdims=True) for x in (first, a @ b))
+    e = np.concatenate([np.exp(first - top) * np.exp(top - higher), np.exp(second - higher)], 1)
+    yield "_softmax.default", ["ab", 1], e / e.sum(1, keepdims=True)
 
 
 def test_a_rewrite_is_right() -> None:

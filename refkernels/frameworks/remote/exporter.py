@@ -124,7 +124,7 @@ def _joint(module, args, kwargs, document, arrays, table, steps):
     given = {item["name"]: state[item["name"]] for item in inputs if item["kind"] != "input"}
     own = [item["name"] for item in inputs if item["kind"] == "input"]
     given.update(zip(own, (leaves[place] for place in places)))
-    wanted = [i["name"] for i in inputs if i["kind"] != "buffer" and _is_float(i["dtype"])]
+    wanted = [i["name"] for i in inputs if i["kind"] != "buffer" and "float" in i["dtype"]]
 
     def called(values):
         filled = list(leaves)
@@ -158,10 +158,6 @@ def _joint(module, args, kwargs, document, arrays, table, steps):
     traced = make_fx(traced, decomposition_table=dict(table), **options)(*tensors)
     numbers = {item["name"]: item for item in inputs}
     return _Document(torch, arrays).joint(traced, cotangent, given, numbers, wanted)
-
-
-def _is_float(dtype):
-    return "float" in dtype
 
 
 def _wrapped(function, torch):
