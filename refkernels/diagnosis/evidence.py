@@ -245,7 +245,8 @@ def code(
     """The code lengths of the counted elements about an answer. About the truth, the null model
     allows any of the op's forms. Where one of them overflows, or the bound allows it, no special
     value is a surprise in place of a number: the order of a sum decides whether it is infinite or
-    NaN. A 0 that the bound allows costs nothing: what saturates, or cancels, is 0 in many forms."""
+    NaN. A 0 that the bound allows costs nothing: what saturates, or cancels, is 0 in many forms of
+    the op, and in the plain algorithm of another question, if it is 0 there."""
     reference = answer.reference[output].reshape(-1)[counted.places]
     worked = problem.worked if answer is problem.truth else (answer.plain,)
     answers = [arrays[output] for arrays in worked if output in arrays]
@@ -259,12 +260,15 @@ def code(
         owed = np.isfinite(exact) | (np.isinf(exact) & np.isposinf(bound))
         return owed & ~np.isfinite(to_float64(counted.chosen(array)))
 
-    spreads = [code_lengths.spread(steps_of(array)) for array in answers]
+    def vanishes(array: Array) -> Array:
+        return (to_float64(counted.chosen(array)) == 0.0) & (bound >= np.abs(exact))
+
+    spreads = [code_lengths.spread(steps_of(array)[~vanishes(array)]) for array in answers]
     spreads = spreads or [code_lengths.spread(np.zeros(1))]
     overflows = np.any([np.isposinf(bound), *map(special, answers)], axis=0)
     steps = np.where(overflows & special(got), 0.0, steps_of(got))
-    vanishes = (to_float64(counted.chosen(got)) == 0.0) & (bound >= np.abs(exact))
-    told = ~vanishes if answer is problem.truth else np.ones(steps.size, bool)
+    forms = [] if answer is problem.truth else answers  # of which each must be 0 there
+    told = ~np.all([vanishes(array) for array in (got, *forms)], axis=0)
     lengths, widths = np.zeros(steps.size), _widths(exact, bound, format)
     lengths[told] = code_lengths.lengths(steps[told], max(spreads), widths[told], spreads[0])
     return lengths
