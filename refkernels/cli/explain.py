@@ -103,7 +103,7 @@ def explain(
     with refusing(save or out):
         answers.words_of(lang)
         with tensors_of(framework or [], timeout) as tensors:
-            case = read_case(case_or_op, inputs, outputs, param, direction, tensors)
+            case = read_case(case_or_op, inputs, outputs, param, direction, tensors, oracle=oracle)
         ops = [] if case_or_op.endswith(".npz") else [case.op]
         names, _ = asked_targets(framework, kernel, ops, abi, python)
         case, faults = _run(case, names, parse_settings(settings), device, timeout)

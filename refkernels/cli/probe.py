@@ -51,7 +51,7 @@ def probe(
     case_or_op = case_or_oracle(case_or_op, oracle)
     with refusing(out):
         with tensors_of([], 120.0) as tensors:
-            case = read_case(case_or_op, inputs, outputs, param, direction, tensors)
+            case = read_case(case_or_op, inputs, outputs, param, direction, tensors, oracle=oracle)
         if not case.outputs:
             raise ValueError("There is no kernel's answer to probe: give --output NAME=FILE.npy.")
         answers = case.outputs.get(kernel) if kernel else next(iter(case.outputs.values()))

@@ -12,6 +12,7 @@ import pytest
 from command_helpers import refused
 from typer.testing import CliRunner
 
+from refkernels import registry
 from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
 
@@ -38,6 +39,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refkernels_says(*arguments: str | Path) -> Any:
     return CliRunner().invoke(app, ["explain", *[str(argument) for argument in arguments]])
+
+
+def test_a_case_about_an_oracle_of_one_s_own_is_read_again_beside_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("own.py").write_text(
+        "import refkernels\n\n\ndef half(xp, x):\n    return xp.sin(x) / 2\n\n\n"
+        "halved = refkernels.oracle(half, 'x[...] -> y[...]')\n",
+        encoding="utf-8",
+    )
+    asked = ("--input", "x=x.npy", "--output", "y=z.npy", "--save", "case.npz")
+    first = refkernels_says("--oracle", "own.py:halved", *asked)
+    assert first.exit_code == 0, first.output
+    monkeypatch.setattr(registry, "OWN", {})
+    assert "beside the case" in refused(refkernels_says("case.npz"))
+    again = refkernels_says("case.npz", "--oracle", "own.py:halved")
+    assert again.exit_code == 0, again.output
+    assert "is not rounding" in again.stdout
 
 
 def test_arrays_are_explained_saved_and_written_down(folder: Path) -> None:

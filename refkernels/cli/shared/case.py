@@ -14,8 +14,10 @@ def read_case(
     direction: str | None,
     tensors: Any,
     drawn: dict[str, Any] | None = None,
+    oracle: str | None = None,
 ) -> Any:
-    """The case of a case file, or of the options. `drawn`: inputs for an oracle of a user's."""
+    """The case of a case file, or of the options. `drawn`: inputs for an oracle of a user's;
+    `oracle`: the one that a case file is about."""
     from refkernels import registry
     from refkernels.cli.shared import arrays
     from refkernels.diagnosis import casefile
@@ -38,7 +40,7 @@ def read_case(
             f"{case_or_op} holds its own inputs, params and direction: give only --output or "
             "--framework besides it."
         )
-    case = casefile.load(case_or_op)
+    case = casefile.load(case_or_op, oracle)
     case.outputs.update(arrays.read_outputs(outputs or [], tensors))
     return case
 

@@ -76,9 +76,14 @@ MOST_SEED = 2**63 - 1
 
 
 def case_or_oracle(case_or_op: str | None, oracle: str | None) -> str:
-    """What is asked about; ends with status 2 unless one of both is given."""
-    if (case_or_op is None) == (oracle is None):
-        refuse("Give CASE.npz, an op or --oracle FILE.py:NAME, and no more than one of them.")
+    """What is asked about; ends with status 2 unless one of both is given, or a case file with the
+    oracle that it is about."""
+    about = case_or_op is not None and case_or_op.endswith(".npz") and oracle is not None
+    if not about and (case_or_op is None) == (oracle is None):
+        refuse(
+            "Give CASE.npz, an op or --oracle FILE.py:NAME, and no more than one of them; only a "
+            "case about an oracle of your own needs both."
+        )
     return case_or_op or str(oracle)
 
 
