@@ -126,7 +126,7 @@ def _plain(value: Any) -> Any:
 
 
 def load(path: str | os.PathLike[str], oracle: str | None = None) -> CaseFile:
-    """Reads a case. `oracle`: FILE.py:NAME, which the case was about, if it was about no op of ours.
+    """Reads a case. `oracle`: FILE.py:NAME, which the case is about, where it is no op of ours.
     Raises CaseFileError with one sentence about what is wrong with the file."""
     try:
         with array_files.opened_npz(path) as archive:
