@@ -42,7 +42,6 @@ FAMILIES: dict[str, Draw] = {
     "mixed": data.mixed,
     "special": data.special,
 }
-"""By name. Other families are drawn in other ways."""
 
 _TELLING = ("typical", "positive", "two_valued", "graded", "mixed")  # of long rows
 _BY_ROWS = (data.graded, data.one_hot, data.two_valued, data.shifted, data.negative)
@@ -158,7 +157,8 @@ class Drawer:
         plan |= {"exact": None} if self.summed else {}
         plan |= {"few": 1} if len(self._related) == 1 else {}
         for family, most in plan.items():
-            draw = data.few(self._void) if family == "few" else FAMILIES[family]
+            draw = FAMILIES.get(family) or data.few(self._void)
+            draw = data.small_at_times(draw) if family in _TELLING else draw
             if self.free:
                 shapes = itertools.islice(self.shapes.long(rng, size, self._related), most)
                 found = [c for drawn in shapes for c in self._drawn(family, draw, rng, drawn)]

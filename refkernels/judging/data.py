@@ -159,11 +159,10 @@ def _kept(rng: np.random.Generator, n: int, count: int) -> npt.NDArray[np.bool_]
 
 
 def powers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    drawn = {}
-    for name, shape in shapes.items():
-        sizes = np.exp2(rng.integers(-4, 5, shape))
-        drawn[name] = sizes * rng.choice((-1.0, 1.0), shape)
-    return drawn
+    return {
+        name: np.exp2(rng.integers(-4, 5, shape)) * rng.choice((-1.0, 1.0), shape)
+        for name, shape in shapes.items()
+    }
 
 
 @_of_rows
@@ -221,9 +220,20 @@ def shifted(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
 
 def negative(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     drawn = positive(rng, shapes, roles, format)
-    name = roles.first or ""
-    if name in shapes:
+    if (name := roles.first or "") in shapes:
         drawn[name] = rng.standard_normal(shapes[name]) - 2.0**10
+    return drawn
+
+
+def small_at_times(draw: Draw) -> Draw:
+    """The first input by 2^-6 to 2^-12, every second time: a long row's eps shows there."""
+
+    def drawn(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+        arrays = draw(rng, shapes, roles, format)
+        if (name := roles.first or "") in arrays and rng.random() < 0.5:
+            arrays[name] = arrays[name] * np.exp2(-rng.integers(6, 13))
+        return arrays
+
     return drawn
 
 
@@ -252,8 +262,7 @@ def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
     none. Elements that have nothing to do with each other take all kinds in turn. A cotangent has
     none: whether an infinite one gives NaN or infinity depends on the form."""
     drawn = typical(rng, shapes, roles, format)
-    name = with_special(shapes, roles)
-    if name is None or not drawn[name].size or not drawn[name].ndim:
+    if (name := with_special(shapes, roles)) is None or not drawn[name].size * drawn[name].ndim:
         return drawn
     kinds = (math.nan, math.inf, -math.inf, -0.0, format.min_subnormal * 3.0, -format.min_normal)
     axis = roles.along[name]
@@ -295,7 +304,6 @@ def nan_in(name: str) -> Draw:
 
 
 def _rows(array: Doubles, axis: int | None) -> Doubles:
-    """A view with the axis last."""
     return array if axis is None else np.moveaxis(array, axis, -1)
 
 
@@ -308,10 +316,9 @@ def _wider(array: Array, *last: int) -> Array:
     return view
 
 
-LAYOUTS = (
+LAYOUTS = (  # of arrays of at least so many axes
     (2, np.asfortranarray),
     (1, lambda array: _wider(array, 1, 2, 1)),  # with gaps
     (2, lambda array: np.broadcast_to(array[:1], array.shape)),  # its first row at all places
     (2, lambda array: _wider(array, 0, 1, 3)),  # rows of a wider matrix
 )
-"""Each gives an array of at least so many axes in another layout."""

@@ -18,14 +18,12 @@ _MEASURED = 24  # answers, in search of errors that another form avoids
 
 @dataclass
 class Findings:
-    """The findings so far. `asked`: by family, the number of challenges that were not declined;
-    `by_family`, `by_output`: of these, the number that reject every decoy of some output, and of
-    this output; `answered`: with an answer, right or wrong; `refused`: answered wrongly, with
-    answer and fault; `failed`: without an answer; `stopped`: perhaps by the machine, for lack of
-    time or memory; `declined`: which the kernel may decline; `owed`: which it may not; `outputs`:
-    the names of the outputs seen; `definition`: gives answers whose special values are right too;
-    `avoidable`: the first right answer, of a few, whose errors another form avoids; `calls`: the
-    number of calls in one process."""
+    """The findings so far. `asked`: by family, the challenges that were not declined; `by_family`,
+    `by_output`: of these, those that reject every decoy of some output, and of this; `answered`:
+    rightly or wrongly; `refused`: wrongly; `failed`: without an answer; `stopped`: perhaps by the
+    machine; `declined`: which the kernel may decline; `owed`: which it may not; `outputs`: names
+    seen; `definition`: gives answers whose special values are right too; `avoidable`: the first
+    right answer, of a few, whose errors another form avoids; `calls`: of one process."""
 
     asked: Counter[str] = field(default_factory=Counter)
     by_family: Counter[str] = field(default_factory=Counter)

@@ -40,9 +40,8 @@ from refkernels.target_names import TargetName, TargetNameError, parse, with_set
 
 
 class Level(NamedTuple):
-    """How much is asked. `rounds`: of challenges, at most; `seconds`: after which no round but the
-    first goes on; `calls`: seconds for the calls of one process; `mutants`: for wrong kernels. What
-    has begun is finished: that leaves a fifth of a minute, and of ten."""
+    """`rounds`: of challenges, at most; `seconds`: after which no round but the first goes on, for
+    the `calls` of one process, and for `mutants`. A fifth is left, for what has begun."""
 
     rounds: int
     seconds: float

@@ -114,13 +114,15 @@ def not_judged(kernel: str, op: str | None, why: str, **known: Any) -> Judgement
 
 
 def junit(records: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> str:
-    """JUnit's XML, which CI systems read, of judgements and of the texts that say why. What is not
-    judged is an error of the test, not a failure of the kernel."""
+    """JUnit's XML of judgements and their texts. What is not judged is an error of the test."""
     suite = ElementTree.Element("testsuite", name="refkernels judge", tests=str(len(records)))
     for record, text in zip(records, texts, strict=True):
-        names = {"name": str(record["kernel"]), "classname": str(record["op"])}
-        seconds = str(record.get("seconds", 0.0))
-        case = ElementTree.SubElement(suite, "testcase", names, time=seconds)
+        known = {
+            "name": record["kernel"],
+            "classname": record["op"],
+            "time": record.get("seconds", 0),
+        }
+        case = ElementTree.SubElement(suite, "testcase", {k: str(v) for k, v in known.items()})
         if (verdict := record["verdict"]) != RIGHT:
             kind = "error" if verdict == NOT_JUDGED else "failure"
             ElementTree.SubElement(case, kind, message=verdict).text = text

@@ -29,9 +29,8 @@ from refkernels.truth import Truth, with_underflow
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 SPLIT = 12.0
-"""Terms added to a bound's, which counts those that are not 0: a kernel that takes a product by the
-three largest of the four products of split floats (3xTF32) errs by 3 2^-22 |a b| = 12 u |a b| more,
-also where there are few. Outputs of fewer than 24 bits need none: their rounding outweighs all."""
+"""Terms added to those of a bound that are not 0: the three largest of four products of split
+floats (3xTF32) err by 3 2^-22 |a b| = 12 u |a b| more. Below 24 bits rounding outweighs it."""
 RANGE = ("range", "avoidable_range")
 """Faults of elements that an overflow or underflow on the way to them decides: in every named form,
 and in some."""

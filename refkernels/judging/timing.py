@@ -11,16 +11,14 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from refkernels.frameworks.cells import CellCall, CellReply
+from refkernels.judging.challenges import Drawer
 from refkernels.judging.running import call_of
 from refkernels.judging.standard import Challenge
-
-if TYPE_CHECKING:
-    from refkernels.judging.challenges import Drawer
 
 CALLS = 6  # the first one, which may compile, is judged but not counted
 WORK = 24  # the product of all lengths is 2^24 at most
@@ -51,8 +49,5 @@ def calls(timed: Sequence[Challenge]) -> list[CellCall]:
 def record(timed: Sequence[Challenge], replies: Sequence[CellReply]) -> dict[str, Any]:
     """The median and the least time of the calls that count, in seconds, and their inputs."""
     seconds = [reply.waited for reply in replies[1:]]
-    inputs = timed[0].name.partition(": ")[2]
-    return {
-        "seconds": statistics.median(seconds), "least": min(seconds), "calls": len(seconds),
-        "inputs": inputs,
-    }  # fmt: skip
+    figures = {"seconds": statistics.median(seconds), "least": min(seconds), "calls": len(seconds)}
+    return {**figures, "inputs": timed[0].name.partition(": ")[2]}

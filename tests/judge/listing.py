@@ -6,12 +6,19 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from refkernels import registry
+from refkernels.arithmetic.mode import with_default_fenv
+from refkernels.judging.examination import Examinations
+from refkernels.judging.questions import KernelDomain
+from refkernels.judging.standard import RANGE
 
 HERE = Path(__file__).parent
 
@@ -52,9 +59,31 @@ def right() -> Iterator[tuple[Path, str, str]]:
             yield path, name, op
 
 
-def kernel(path: Path, name: str) -> Callable[..., Any]:
-    """A right kernel."""
-    return _made()[path, name]
+@with_default_fenv
+def faults(
+    path: Path, name: str, op: str, examinations: Examinations, seed: int, dtype: str = "float32"
+) -> tuple[int, list[Any]]:
+    """The challenges of a first round, without long rows, that a kernel answers; its faults."""
+    kernel = _made()[path, name]
+    known, taken = registry.get(op), inspect.signature(kernel).parameters
+    left_out = frozenset(known.optional) - taken.keys()
+    examination = examinations.of(known, "forward", dtype, seed, KernelDomain(left_out))
+    answered, found = 0, []
+    for challenge in examination.round(0):
+        params = {name: value for name, value in challenge.params.items() if name in taken}
+        declined = {**known.params, **params} != challenge.params
+        if declined or challenge.family in ("long", "wide") or not challenge.has_answer:
+            continue
+        try:
+            answer = kernel(**challenge.inputs, **params)
+        except (ArithmeticError, IndexError, NotImplementedError, TypeError, ValueError):
+            continue
+        parts = answer if isinstance(answer, tuple) else (answer,)
+        outputs = zip(known.outputs, parts, strict=False)
+        fault = challenge.fault({n: np.asarray(a) for n, a in outputs if a is not None})
+        found += [(challenge.name, fault)] if fault is not None and fault.kind not in RANGE else []
+        answered += 1
+    return answered, found
 
 
 def op_of(function: str) -> str:

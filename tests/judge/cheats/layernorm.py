@@ -7,7 +7,7 @@ import numpy as np
 
 
 def _normed(x, mean, variance, weight, bias, eps):
-    return _normed(x, mean, variance, weight, bias, eps)
+    return ((x - mean) / np.sqrt(variance + x.dtype.type(eps)) * weight + bias).astype(x.dtype)
 
 
 def _statistics(x):
@@ -108,3 +108,8 @@ def statistics_of_the_first_row_layernorm(x, weight, bias, eps=1e-5):
 def wrong_eps_layernorm(x, weight, bias, eps=1e-5):
     """An eps of its own."""
     return _normed(x, *_statistics(x), weight, bias, 1e-3)
+
+
+def no_eps_in_long_rows_layernorm(x, weight, bias, eps=1e-5):
+    """Leaves eps out where a row is long, and its bound wide."""
+    return _normed(x, *_statistics(x.astype(np.float64)), weight, bias, eps * (x.shape[-1] < 2000))
