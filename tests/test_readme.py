@@ -31,10 +31,10 @@ def test_a_cheat_that_the_judge_passes_is_counted(
 ) -> None:
     kept = json.loads((write_readme.RESULTS / "judging.json").read_text(encoding="utf-8"))
     assert "`judge` passes none" in write_readme.judged()
-    kept["verdicts"]["cheats/zeros.py:softmax"] = ["right", "unfair"]
+    kept["verdicts"]["cheats/softmax.py:zeros_softmax"] = ["right", "unfair"]
     (tmp_path / "judging.json").write_text(json.dumps(kept), encoding="utf-8")
     monkeypatch.setattr(write_readme, "RESULTS", tmp_path)
-    assert "of 79 cheats" in write_readme.judged()
+    assert "of 89 cheats" in write_readme.judged()
     assert "`judge` passes 1," in write_readme.judged()
 
 

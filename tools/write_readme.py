@@ -401,7 +401,7 @@ def _headline(row: dict[str, Any]) -> tuple[str, str]:
     return headline, "never" if row["curve"] is None else str(row["curve"])
 
 
-ANSWER_RIGHT = ("falls_back", "patches_the_clock", "stops_the_clock")  # cheats that answer right
+ANSWER_RIGHT = ("falls_back", "own_shape_unanswered", "patches_the_clock", "stops_the_clock")
 RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
 
 
@@ -418,13 +418,13 @@ def judged() -> str:
     judge_passes = sum("right" in verdicts[name] for name in cheats)
     right = sum(bool(seen) for name, seen in verdicts.items() if name.startswith("right/"))
     return (
-        f"of {len(cheats)} cheats that the tests keep (each a small file, with its reason) "
+        f"of {len(cheats)} cheats that the tests keep (each with its reason) "
         f"`allclose` passes {passed['1e-2']} at 1e-2, {passed['1e-4']} at 1e-4 and "
         f"{passed['1e-5']} at `torch.testing.assert_close`'s defaults; FlashAttention's rule, at "
         f"most twice the framework's error, passes {passed['2 x']}; benchdnn's thresholds, on "
         f"inputs like its own, pass {passed['benchdnn']}. `judge` passes {judge_passes or 'none'}, "
-        f"and of {runs} runs of {right} right kernels, on {record['seeds']} seeds, it has refused "
-        f"{record['refused']}"
+        f"and of {runs} answers of {right} right kernels to a first round of its inputs, without "
+        f"long rows, it has refused {record['refused']}"
     )
 
 
