@@ -94,6 +94,11 @@ class Net(nn.Sequential):
         return super().forward(x)
 
 
+def causal(x):
+    later = torch.ones(len(x), len(x), dtype=torch.bool).triu(1)
+    return (x @ x.T / 2).masked_fill(later, -torch.inf).softmax(-1) @ x
+
+
 def masked(x, keep):
     scores = (x @ x.transpose(0, 1)).masked_fill(~keep, float("-inf"))
     return torch.softmax(scores / math.sqrt(x.shape[1]), dim=-1) @ x

@@ -244,6 +244,10 @@ def test_masked_scores_take_no_part_and_a_fault_there_is_proven() -> None:
     assert np.max(np.abs(y.hi - right) + y.radius) < 1e-12
     found = refkernels.explain(op, inputs, wrong.astype(np.float32))
     assert (found.confidence, "another mask" in found.summary) == ("proven", True)
+    later = e * np.tri(16, k=1)  # a mask that is filled with -inf is that of the softmax too
+    y = np.float32(later / later.sum(-1, keepdims=True) @ wide)
+    shifted = refkernels.explain(op_of("causal", {"x": x}), {"x": x}, y)
+    assert (shifted.cause, shifted.confidence) == ("mask_shifted", "proven")
 
 
 def rewritten(a: Any, b: Any, c: Any, m: Any) -> Iterator[tuple[str, list[Any], Any]]:

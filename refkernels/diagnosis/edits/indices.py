@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits.catalogue import Program, by, rule
 
 Change = Callable[[Any], Any]
@@ -83,10 +85,39 @@ def _reshaped(a: Any, swapped: Change) -> Any:
 
 @rule("mask_differs", "index")  # a window wider by one, causal by blocks, another batch's mask
 def other_masks(program: Program) -> Iterator[Any]:
-    for node in program.masks:
-        for how, details, change in _masks(node.shape) if node.shape else ():
-            moved = by(node)(lambda xp, mask, change=change: change(mask))
-            yield node, {node: moved}, {"how": how, **details}
+    for node, copies in _with_copies(program):
+        for how, details, change in _masks(node.shape):
+            changes = {node: by(node)(lambda xp, mask, change=change: change(mask))}
+            changes |= {
+                copy: by(node)(partial(_repeated, copy.shape, inverted))
+                for copy, inverted in copies.items()
+            }
+            yield node, changes, {"how": how, **details}
+
+
+def _with_copies(program: Program) -> Iterator[tuple[Node, dict[Node, bool]]]:
+    """Each mask with those that repeat it, and whether they invert it: what a program fills with
+    minus infinity, its softmax leaves out."""
+    values = {
+        mask: np.asarray(program.graph.arrays[mask.option], bool)
+        for mask in program.masks
+        if mask.shape
+    }
+    seen: set[Node] = set()
+    for node in sorted(values, key=lambda node: values[node].size):
+        copies = {
+            other: inverted
+            for other, inverted in itertools.product(values, (False, True))
+            if other.shape[len(other.shape) - len(node.shape) :] == node.shape and other not in seen
+            if np.array_equal(np.broadcast_to(values[node] ^ inverted, other.shape), values[other])
+        }
+        if node not in seen:
+            yield node, {other: how for other, how in copies.items() if other is not node}
+        seen |= copies.keys()
+
+
+def _repeated(shape: tuple[int, ...], inverted: bool, xp: Any, mask: Any) -> Any:
+    return np.broadcast_to(mask ^ inverted, shape)
 
 
 def _masks(shape: tuple[int, ...]) -> Iterator[tuple[str, dict[str, Any], Change]]:

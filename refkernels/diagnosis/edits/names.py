@@ -60,3 +60,11 @@ def named(
 def causes() -> set[str]:
     """The causes of the table."""
     return {entry["cause"] for entry in _table()}
+
+
+def axis_of(array: tuple[int, ...], seen: tuple[int, ...], axis: int) -> int:
+    """Which axis of a user's array an axis is, of the array as the formula sees it: with other axes
+    of one element, and leading axes joined."""
+    wide, places = ([k for k, n in enumerate(shape) if n > 1] for shape in (array, seen))
+    behind = sum(place >= axis % len(seen) for place in places)
+    return wide[-behind] if 0 < behind <= len(wide) else axis

@@ -20,7 +20,7 @@ from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits import beside, identities, ranges, recognised, reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
-from refkernels.diagnosis.edits.names import named
+from refkernels.diagnosis.edits.names import axis_of, named
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
@@ -38,6 +38,7 @@ _FIRST = 16  # edits, of which every two are tried together
 _SAME, _SOLVED = 1e-9, 1e-5  # relative difference of predictions of one program
 _LEAST, _SAVED = 16.0, 0.5  # bits that an edit saves, in all and of each element
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
+_WORDY = 2  # times as long
 _READINGS = 16  # about as many as solving for a number takes
 _FEW, _OF_PARAM = 8.0, 16.0  # bits
 _MOST = 4.0  # budgets: the search begins no stage when these are spent
@@ -80,6 +81,15 @@ class NearEdits(NamedTuple):
         digits = sum(len(f"{abs(edit.details.get('value', 0)):.9g}") for edit in self.chain)
         bits = round((self.distances[output] + self.price - _OF_PARAM * params) / _FEW)
         return bits, self.chain[0].family != "gradient", digits
+
+    def plainer(self, other: NearEdits, output: str) -> bool:
+        """Whether it says the same program as another that costs as much, in far fewer words."""
+        edit, its = self.chain[0], other.chain[0]
+        if self.cost(output) != other.cost(output) or edit.place.op == "input":
+            return False
+        own, (cause, wordy) = _named(edit, self.screen)[1], _named(its, other.screen)
+        lengths = (sum(len(str(text)) for text in told.values()) for told in (own, wordy))
+        return cause == its.kind and _WORDY * next(lengths) < next(lengths)
 
     @property
     def changes(self) -> Edits:
@@ -208,8 +218,11 @@ def _nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdit
         of_output.sort(key=lambda finding: finding.cost(name))
         kept: list[NearEdits] = []
         for finding in of_output[:_COMPARED]:
-            if len(kept) < _SURVIVORS and not any(map(finding.is_same, kept)):
+            same = next((k for k, other in enumerate(kept) if finding.is_same(other)), None)
+            if same is None and len(kept) < _SURVIVORS:
                 kept.append(finding)
+            elif same is not None and finding.plainer(kept[same], name):
+                kept[same] = finding
         chosen += [finding for finding in kept if finding not in chosen]
     return chosen
 
@@ -439,16 +452,8 @@ def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
     where = {"op": screen.problem.op.name, "direction": screen.direction, "pass": edited}
     details, array = worded(edit), screen.problem.inputs.get(str(edit.place.option))
     if edit.place.op == "input" and "axis" in details and array is not None:
-        details["axis"] = _axis_of(np.shape(array), edit.place.shape, details["axis"])
+        details["axis"] = axis_of(np.shape(array), edit.place.shape, details["axis"])
     return named(edit.kind, details, where)
-
-
-def _axis_of(array: tuple[int, ...], seen: tuple[int, ...], axis: int) -> int:
-    """Which axis of a user's array an axis is, of the array as the formula sees it: with other axes
-    of one element, and leading axes joined."""
-    wide, places = ([k for k, n in enumerate(shape) if n > 1] for shape in (array, seen))
-    behind = sum(place >= axis % len(seen) for place in places)
-    return wide[-behind] if 0 < behind <= len(wide) else axis
 
 
 _ONE = (_single, _ranges, _constants, _moved, _limits)  # stages that look for one fault
