@@ -59,6 +59,18 @@ def spread(plain: Doubles) -> float:
     return max(LEAST, largest * float(np.sqrt(np.mean(np.square(usable / largest)))))
 
 
+def widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
+    """How many floats an element's bound spans, over their median or a rounding; at least 1."""
+    size = np.maximum(np.abs(exact), format.min_normal)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        inside = np.where(np.isfinite(size), bound / ulp(size, format), 0.0)
+        across = 2.0 ** (format.p - 1) * (1.0 + np.log2(bound / size))
+    spans = np.where(bound > size, np.minimum(inside, across), inside)
+    spans = np.where(np.isfinite(spans), spans, 0.0)
+    median = float(np.median(spans)) if spans.size else 0.0
+    return np.maximum(1.0, spans / max(median, LEAST))
+
+
 def lengths(
     steps: Doubles, spread: float, widths: Doubles | float = 1.0, least: float | None = None
 ) -> Doubles:

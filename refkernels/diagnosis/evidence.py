@@ -22,7 +22,6 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import code_lengths, units
 from refkernels.diagnosis.fit import LIKE, Fit, same
 from refkernels.diagnosis.hypothesis import (
@@ -36,7 +35,6 @@ from refkernels.diagnosis.hypothesis import (
 )
 from refkernels.diagnosis.problem import Answer, Array, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
-from refkernels.metrology import ulp
 
 RANDOM_ORDERS = 8  # that stand for all orders of a sum
 
@@ -263,27 +261,16 @@ def code(
     def vanishes(array: Array) -> Array:
         return (to_float64(counted.chosen(array)) == 0.0) & (bound >= np.abs(exact))
 
-    spreads = [code_lengths.spread(steps_of(array)[~vanishes(array)]) for array in answers]
+    widths = code_lengths.widths(exact, bound, format)
+    spreads = [code_lengths.spread((steps_of(a) / widths)[~vanishes(a)]) for a in answers]
     spreads = spreads or [code_lengths.spread(np.zeros(1))]
     overflows = np.any([np.isposinf(bound), *map(special, answers)], axis=0)
     steps = np.where(overflows & special(got), 0.0, steps_of(got))
     forms = [] if answer is problem.truth else answers  # of which each must be 0 there
     told = ~np.all([vanishes(array) for array in (got, *forms)], axis=0)
-    lengths, widths = np.zeros(steps.size), _widths(exact, bound, format)
+    lengths = np.zeros(steps.size)
     lengths[told] = code_lengths.lengths(steps[told], max(spreads), widths[told], spreads[0])
     return lengths
-
-
-def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
-    """How many floats an element's bound spans, over their median or a rounding; at least 1."""
-    size = np.maximum(np.abs(exact), format.min_normal)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        inside = np.where(np.isfinite(size), bound / ulp(size, format), 0.0)
-        across = 2.0 ** (format.p - 1) * (1.0 + np.log2(bound / size))
-    spans = np.where(bound > size, np.minimum(inside, across), inside)
-    spans = np.where(np.isfinite(spans), spans, 0.0)
-    median = float(np.median(spans)) if spans.size else 0.0
-    return np.maximum(1.0, spans / max(median, code_lengths.LEAST))
 
 
 def weighed(hypothesis: Hypothesis, earned: Doubles, count: int, tried: int) -> Evidence:

@@ -25,7 +25,7 @@ _IDENTITY, _RECTIFIER = "x", "max(x, 0)"
 _NAMES = tuple(function.name for function in FUNCTIONS)
 _SAMPLE, _FEWEST = 256, 8  # elements
 _BEHIND = 16  # steps from a function to its argument, at most
-_NEAR = 1e-9
+_NEAR, _CANCELLED = 1e-9, 2.0**-44  # relative to a value, and to the largest
 _ALIKE = 2.0**-20  # a few roundings of float32
 
 
@@ -69,7 +69,8 @@ def _recognised(
                 if argument not in known:
                     known[argument] = _images(sampled[argument])
                 for name, image in known[argument].items():
-                    if np.allclose(sampled[node], image, _NEAR, 0.0):
+                    lost = _CANCELLED * float(np.max(np.abs(image)))
+                    if np.allclose(sampled[node], image, _NEAR, lost):
                         found[argument, name] = node
     yield from ((node, argument, name) for (argument, name), node in found.items())
 

@@ -72,7 +72,7 @@ class Observation:
 
     got: Doubles64
     format: Any
-    units: float
+    units: Doubles64
 
     def bits(self, predicted: Doubles64) -> Doubles64:
         """What each element of the answer costs when the prediction is known."""
@@ -336,10 +336,13 @@ def _observed(
     seen = question.in_axes(name, got)
     seen = seen[rows] if question.rows_of[name] else seen
     plain, format = problem.truth.plain[name], problem.format_of(name)
-    steps = code_lengths.steps(
-        plain.reshape(-1).astype(format.storage), problem.truth.reference[name].reshape(-1)
-    )
-    return Observation(seen.astype(np.float64).reshape(-1), format, code_lengths.spread(steps))
+    reference = problem.truth.reference[name]
+    steps = code_lengths.steps(plain.reshape(-1).astype(format.storage), reference.reshape(-1))
+    widths = code_lengths.widths(np.asarray(reference), problem.truth.bound[name], format)
+    usual = code_lengths.spread(steps / widths.reshape(-1)) * widths
+    units = question.in_axes(name, usual)
+    units = units[rows] if question.rows_of[name] else units
+    return Observation(seen.astype(np.float64).reshape(-1), format, units.reshape(-1))
 
 
 class _Reader:
