@@ -123,7 +123,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     if not (sure := best is not None and best.confidence in SURE):
         candidates = [*two_causes.found(problem, left, explain_kernel), *candidates]
     left = {n: y for n, y in left.items() if all(c.output != n or c.ruled_out for c in candidates)}
-    firsts = two_causes.first_of_two(candidates, fits, left)
+    firsts = two_causes.first_of_two(problem, candidates, fits, left)
     candidates = [*candidates, *firsts] if sure else [*firsts, *candidates]
     best = _best_candidate(problem, candidates, fits)
     return Explanation(

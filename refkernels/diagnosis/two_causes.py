@@ -67,17 +67,18 @@ def found(
 
 
 def first_of_two(
-    candidates: Sequence[Candidate], fits: Mapping[str, Fit], outputs: Arrays
+    problem: Problem, candidates: Sequence[Candidate], fits: Mapping[str, Fit], outputs: Arrays
 ) -> Iterator[Candidate]:
     """Of each output, the answer to another question that leaves least of its error, where that is
-    little: what is `left`, in errors of the plain algorithm, has a cause of its own that is not
-    known."""
+    little, and half of the digits are right: what is `left`, in errors of the plain algorithm, has
+    a cause of its own that is not known."""
     for name in outputs:
         of_output = (c for c in candidates if c.output == name and c.model is None)
         answers = (candidate for candidate in of_output if "with" not in candidate.details)
         lefts = [(c.over_plain, c) for c in answers if c.over_plain is not None]
         left, best = min(lefts, key=lambda pair: pair[0], default=(math.inf, None))
-        if best is not None and 0.0 < left <= _LITTLE * fits[name].over_plain < math.inf:
+        most = min(_LITTLE * fits[name].over_plain, problem.format_of(name).u ** -0.5)
+        if best is not None and 0.0 < left <= most:
             details = {**best.details, "left": left}
             yield replace(best, confidence="consistent", details=details)
 
