@@ -75,7 +75,9 @@ def first_of_two(
     for name in outputs:
         of_output = (c for c in candidates if c.output == name and c.model is None)
         answers = (candidate for candidate in of_output if "with" not in candidate.details)
-        lefts = [(c.over_plain, c) for c in answers if c.over_plain is not None]
+        lefts = [
+            (max(c.over_plain, c.over_bound or 0.0), c) for c in answers if c.over_plain is not None
+        ]
         left, best = min(lefts, key=lambda pair: pair[0], default=(math.inf, None))
         most = min(_LITTLE * fits[name].over_plain, problem.format_of(name).u ** -0.5)
         if best is not None and 0.0 < left <= most:
