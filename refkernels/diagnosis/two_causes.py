@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from refkernels.arithmetic.formats import BINARY32
 from refkernels.diagnosis import evidence, patterns, specials, stopped, thresholds
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.fit import Fit
@@ -79,7 +80,8 @@ def first_of_two(
             (max(c.over_plain, c.over_bound or 0.0), c) for c in answers if c.over_plain is not None
         ]
         left, best = min(lefts, key=lambda pair: pair[0], default=(math.inf, None))
-        most = min(_LITTLE * fits[name].over_plain, problem.format_of(name).u ** -0.5)
+        u = max(problem.format_of(name).u, BINARY32.u)  # in which the other answer may be
+        most = min(_LITTLE * fits[name].over_plain, u**-0.5)
         if best is not None and 0.0 < left <= most:
             details = {**best.details, "left": left}
             yield replace(best, confidence="consistent", details=details)

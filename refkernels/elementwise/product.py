@@ -52,20 +52,20 @@ def multiply(dy: Any, high: Any, low: Any, radius: Any, scale: Any) -> Any:
     p, q = two_prod(m, high)
     if q == 0.0 and beside:
         bound = max(np.nextafter(abs(m * low), math.inf), 2.0**-1022)
-        return _place(p, math.copysign(bound, m * low), bound, exponent + shift + scale)
+        return _scaled(p, math.copysign(bound, m * low), bound, exponent + shift + scale)
     if q == 0.0 and above:
-        return _place(p, 0.0, abs(p), exponent + shift + scale)
+        return _scaled(p, 0.0, abs(p), exponent + shift + scale)
     t = m * low
     w, lost = two_sum(q, t)
     p, w = fast_two_sum(p, w)
     spread = wide * abs(m) + abs(lost) + U * abs(t)
     if rounded or lost != 0.0:
         spread = spread * _SLACK + 2.0**-1070
-    return _place(p, w, spread, exponent + shift + scale)
+    return _scaled(p, w, spread, exponent + shift + scale)
 
 
 @inner
-def _place(high: Any, low: Any, radius: Any, exponent: int) -> Any:
+def _scaled(high: Any, low: Any, radius: Any, exponent: int) -> Any:
     """Moves the exponent into the parts where nothing is lost."""
     if abs(exponent) < _RANGE:
         factor = math.ldexp(1.0, exponent)

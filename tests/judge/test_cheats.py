@@ -22,7 +22,6 @@ from refkernels.judging.judgement import LIMITED, LOWER, NOT_ENOUGH, RIGHT, UNFA
 HERE = Path(__file__).parent
 SEED = 11
 SHARED = Examinations()
-MUTANTS = {"float16_inputs", "bfloat16_inputs", "stale_element"}
 CHEATS = {
     "zeros": (UNFAIR, "answers_zeros"),
     "constant": (UNFAIR, "answers_constant"),
@@ -176,9 +175,8 @@ def test_no_right_kernel_is_refused(op: str) -> None:
 @pytest.mark.parametrize("op", one_in(4, ("adamw", "attention", "matmul", "softmax")))
 def test_a_right_kernel_is_right_in_processes_of_its_own(op: str) -> None:
     path, function = BY_OP[op][0]
-    judgement = judged(path, function, op, mutants=True)
+    judgement = judged(path, function, op)
     assert judgement.verdict == RIGHT, judgement.reasons
-    assert set(judgement.killed) >= MUTANTS
 
 
 @pytest.mark.parametrize(("allow", "verdict"), [(None, LIMITED), (False, LIMITED), (True, RIGHT)])
