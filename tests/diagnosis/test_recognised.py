@@ -62,7 +62,7 @@ def _forgetful(x):
 CASES = {
     "gelu by tanh": (
         norm_and_gelu, "x[... n] -> y[... n]", ((12, 32),),
-        lambda x: gelu_tanh(centred(x)), "function_for_another", {"other": "gelu_tanh"},
+        lambda x: gelu_tanh(centred(x)), "tanh_gelu", {"other": "gelu_tanh"},
     ),
     "no activation": (
         norm_and_gelu, "x[... n] -> y[... n]", ((12, 32),),
