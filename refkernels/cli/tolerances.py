@@ -67,7 +67,9 @@ def tolerances(
             raise ValueError(f"{dtype} is not a format of arrays.")
         drawn = {name: np.zeros(axes, kind) for name, axes in shapes.items()}
         with tensors_of([], 120.0) as tensors:
-            case = read_case(case_or_op, inputs or [], [], param or [], direction, tensors, drawn)
+            case = read_case(
+                case_or_op, inputs or [], [], param or [], direction, tensors, drawn, oracle
+            )
         case.inputs.update(drawn)
         op = registry.get(case.op)
         if drawn and not shapes.keys() - set(op.takes(case.direction)):

@@ -24,7 +24,7 @@ from refkernels.diagnosis.problem import Array, Doubles
 from refkernels.metrology import NO_DISTANCE, ulp, ulp_distance
 
 _SCALES = 8
-LEAST = 0.5  # floats: one rounding of the exact answer
+_LEAST = 0.5  # floats: one rounding of the exact answer
 
 
 def steps(got: Array, reference: Enclosure) -> Doubles:
@@ -54,9 +54,9 @@ def spread(plain: Doubles) -> float:
     """The RMS of an algorithm's finite steps, at least 1/2: r or s."""
     usable = plain[np.abs(plain) < 2.0**63]
     largest = float(np.max(np.abs(usable), initial=0.0))
-    if largest <= LEAST:
-        return LEAST
-    return max(LEAST, largest * float(np.sqrt(np.mean(np.square(usable / largest)))))
+    if largest <= _LEAST:
+        return _LEAST
+    return max(_LEAST, largest * float(np.sqrt(np.mean(np.square(usable / largest)))))
 
 
 def widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
@@ -68,7 +68,7 @@ def widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
     spans = np.where(bound > size, np.minimum(inside, across), inside)
     spans = np.where(np.isfinite(spans), spans, 0.0)
     median = float(np.median(spans)) if spans.size else 0.0
-    return np.maximum(1.0, spans / max(median, LEAST))
+    return np.maximum(1.0, spans / max(median, _LEAST))
 
 
 def lengths(

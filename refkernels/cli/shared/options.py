@@ -80,10 +80,7 @@ def case_or_oracle(case_or_op: str | None, oracle: str | None) -> str:
     oracle that it is about."""
     about = case_or_op is not None and case_or_op.endswith(".npz") and oracle is not None
     if not about and (case_or_op is None) == (oracle is None):
-        refuse(
-            "Give CASE.npz, an op or --oracle FILE.py:NAME, and no more than one of them; only a "
-            "case about an oracle of your own needs both."
-        )
+        refuse("Give CASE.npz, an op or --oracle FILE.py:NAME; both for a case about that one.")
     return case_or_op or str(oracle)
 
 

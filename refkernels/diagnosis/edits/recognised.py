@@ -33,13 +33,12 @@ def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit
     """Every other function in the place of each that is recognised; its argument alone; and the
     rectifier. A function that is its argument here, as softplus is of large numbers, is told as
     that."""
-    for node, argument, name in _recognised(program, value_of):
+    for node, argument, name, images in _recognised(program, value_of):
         sample = _sample(value_of(argument))
+        images = {**images, _RECTIFIER: np.maximum(sample, 0.0)}
+        alike = {n for n, image in images.items() if np.allclose(image, sample, _ALIKE, 0.0)}
         for other in (_IDENTITY, _RECTIFIER, *_NAMES):
-            with np.errstate(all="ignore"):
-                image = data(_function(_XP, other, _XP.array(sample)))
-            alike = other != _IDENTITY and np.allclose(image, sample, _ALIKE, 0.0)
-            if other != name and not alike:
+            if other not in {name, *alike}:
                 details = {"part": argument, "function": name, "other": other}
                 yield Edit(KIND, "function", node, changes(node, argument, other), details)
 
@@ -57,8 +56,8 @@ def _function(xp: Any, name: str, x: Any) -> Any:
 
 def _recognised(
     program: Program, value_of: Callable[[Node], Array]
-) -> Iterator[tuple[Node, Node, str]]:
-    """(node, argument, function), of each argument and function the last such node."""
+) -> Iterator[tuple[Node, Node, str, dict[str, Array]]]:
+    """Node, argument, function, of each of these two the last such node; the argument's images."""
     numbers = (node for node in program.nodes if node.shape and node.op != "welford")  # a pair
     sampled = {node: _sample(value_of(node)) for node in numbers}
     known: dict[Node, dict[str, Array]] = {}
@@ -72,7 +71,8 @@ def _recognised(
                     lost = _CANCELLED * float(np.max(np.abs(image)))
                     if np.allclose(sampled[node], image, _NEAR, lost):
                         found[argument, name] = node
-    yield from ((node, argument, name) for (argument, name), node in found.items())
+    for (argument, name), node in found.items():
+        yield node, argument, name, known[argument]
 
 
 def _behind(node: Node) -> list[Node]:
