@@ -5,8 +5,18 @@ x of shape (rows, n); every operation is rounded to x's dtype, float32 or float6
 
 from typing import Any
 
+import numpy as np
+
 from refkernels.arithmetic.eft import fma
 from refkernels.arithmetic.jit import njit
+
+
+def by_numpy(values: Any, axis: int = 1) -> Any:
+    """0 + v_0 + v_1 + ..., the last partial sum of NumPy's `accumulate`."""
+    if not values.shape[axis]:
+        return np.asarray(values.sum(axis=axis, dtype=values.dtype))
+    partial = np.add.accumulate(values, axis=axis, dtype=values.dtype)
+    return partial.take(-1, axis=axis) + values.dtype.type(0)  # 0 + (-0) is 0
 
 
 @njit(nogil=True)

@@ -368,9 +368,10 @@ class RoundedArithmetic(Context):
         if data(a).dtype.type not in _WITH_KERNELS:
             return super().welford(a, axis)
         terms = np.moveaxis(data(a), axis, -1)
-        rows = np.ascontiguousarray(terms[..., self._places(terms.shape[-1])])
-        statistics = np.empty((2, max(rows.size // max(rows.shape[-1], 1), 1)), rows.dtype)
-        sums_in_order.welford(rows.reshape(statistics.shape[1], -1), *statistics)
+        shape = math.prod(terms.shape[:-1]), terms.shape[-1]
+        rows = np.ascontiguousarray(terms[..., self._places(terms.shape[-1])]).reshape(shape)
+        statistics = np.empty((2, shape[0]), rows.dtype)
+        sums_in_order.welford(rows, *statistics)
         results = [np.expand_dims(part.reshape(terms.shape[:-1]), axis) for part in statistics]
         return self.value(results[0]), self.value(results[1])
 

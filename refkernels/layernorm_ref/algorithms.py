@@ -1,7 +1,7 @@
 """LayerNorm in the working precision: the kernels whose bits frameworks are compared with.
 
-Each variance algorithm takes rows (rows, n) of float32 or float64 and gives (mean, var), computed
-entirely in that precision:
+Each variance algorithm is a formula, read in `RoundedArithmetic`: it takes rows (rows, n) of
+float32 or float64 and gives (mean, var), computed entirely in that precision:
     naive             E[x^2] - E[x]^2 in one pass (cancels; not stable), clamped at 0 or not
     two_pass          the mean, then the mean of (x - mean)^2, both summed in order
     welford           running mean and sum of squares (Welford 1962,
@@ -15,24 +15,24 @@ rounded once to the format.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats, small
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.scalars import as_count
 from refkernels.arithmetic.wording import shown
-from refkernels.layernorm_ref import array_algorithms
+from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.layernorm_ref.arguments import NormalizedShape, prepare
 from refkernels.layernorm_ref.oracle import BackwardArrays, ForwardArrays
 
 Array = npt.NDArray[Any]
-ALGORITHMS = ("naive", "naive_clamped", "two_pass", "welford", "chunked_welford", "pairwise")
 FORMS = ("centred", "folded", "divided")
 
 
@@ -43,115 +43,53 @@ class Moments(NamedTuple):
     var: Array
 
 
-@inner
-def _naive(row: Any, clamp: bool) -> Any:
-    n = row.dtype.type(row.size)
-    total = row.dtype.type(0)
-    squares = row.dtype.type(0)
-    for value in row:
-        total += value
-        squares += value * value
-    mean = total / n
-    var = squares / n - mean * mean
-    return mean, max(var, row.dtype.type(0)) if clamp else var
+def _naive(xp: Any, x: Any, clamp: bool, **_: int) -> Any:
+    mean = xp.mean(x)
+    var = xp.mean(x * x) - mean * mean
+    return mean, xp.maximum(var, xp.number(0)) if clamp else var
 
 
-@inner
-def _two_pass(row: Any) -> Any:
-    n = row.dtype.type(row.size)
-    total = row.dtype.type(0)
-    for value in row:
-        total += value
-    mean = total / n
-    squares = row.dtype.type(0)
-    for value in row:
-        squares += (value - mean) * (value - mean)
+def _two_pass(xp: Any, x: Any, **_: int) -> Any:
+    mean = xp.mean(x)
+    return mean, xp.mean(xp.square(x - mean))
+
+
+def _welford(xp: Any, x: Any, **_: int) -> Any:
+    mean, squares = xp.welford(x)
+    return mean, squares / x.shape[-1]
+
+
+def _chunked_welford(xp: Any, x: Any, lanes: int, chunk: int) -> Any:
+    n, parts = x.shape[-1], []
+    for lane in range(min(lanes, n)):
+        chunks = []
+        for start in range(lane, n, lanes * chunk):
+            index = np.arange(start, min(start + lanes * chunk, n), lanes)
+            chunks.append((index.size, *xp.welford(xp.take(x, index, axis=-1))))
+        parts.append(_merged(xp, chunks))
+    _, mean, squares = _merged(xp, parts)
     return mean, squares / n
 
 
-@inner
-def _welford(row: Any, start: int, stop: int, step: int) -> Any:
-    """(count, mean, sum of squared deviations) of row[start:stop:step]."""
-    count = 0
-    mean = row.dtype.type(0)
-    squares = row.dtype.type(0)
-    for i in range(start, stop, step):
-        count += 1
-        delta = row[i] - mean
-        mean += delta / row.dtype.type(count)
-        squares += delta * (row[i] - mean)
+def _merged(xp: Any, parts: list[Any]) -> Any:
+    """(count, mean, sum of squared deviations) of parts together, in order, by Chan's formula."""
+    count, mean, squares = parts[0]
+    for n, mean_b, squares_b in parts[1:]:
+        delta, share = mean_b - mean, xp.number(n) / (count + n)
+        mean = mean + delta * share
+        squares = squares + (squares_b + delta * delta * count * share)
+        count += n
     return count, mean, squares
 
 
-@inner
-def _chan_merge(count: int, mean: Any, squares: Any, n: int, mean_b: Any, squares_b: Any) -> Any:
-    """(count, mean, sum of squared deviations) of two parts together, by Chan's formula."""
-    if n == 0:
-        return count, mean, squares
-    if count == 0:
-        return n, mean_b, squares_b
-    kind = type(mean)
-    delta = mean_b - mean
-    share = kind(n) / kind(count + n)
-    mean += delta * share
-    squares += squares_b + delta * delta * kind(count) * share
-    return count + n, mean, squares
-
-
-@inner
-def _chunked_welford(row: Any, lanes: int, chunk: int) -> Any:
-    zero = row.dtype.type(0)
-    count, mean, squares = 0, zero, zero
-    for lane in range(min(lanes, row.size)):
-        lane_count, lane_mean, lane_squares = 0, zero, zero
-        for start in range(lane, row.size, lanes * chunk):
-            stop = min(start + lanes * chunk, row.size)
-            n, mean_b, squares_b = _welford(row, start, stop, lanes)
-            lane_count, lane_mean, lane_squares = _chan_merge(
-                lane_count, lane_mean, lane_squares, n, mean_b, squares_b
-            )
-        count, mean, squares = _chan_merge(
-            count, mean, squares, lane_count, lane_mean, lane_squares
-        )
-    return mean, squares / row.dtype.type(row.size)
-
-
-@inner
-def _pairwise_sum(scratch: Any) -> Any:
-    """Sum by halves; the scratch is overwritten."""
-    n = scratch.size
-    while n > 1:
-        half = n // 2
-        for i in range(half):
-            scratch[i] = scratch[2 * i] + scratch[2 * i + 1]
-        if n % 2:
-            scratch[half] = scratch[n - 1]
-        n = half + n % 2
-    return scratch[0]
-
-
-@inner
-def _pairwise(row: Any) -> Any:
-    n = row.dtype.type(row.size)
-    mean = _pairwise_sum(row.copy()) / n
-    return mean, _pairwise_sum((row - mean) ** 2) / n
-
-
-@njit
-def _moments(x: Any, algorithm: int, lanes: int, chunk: int, mean: Any, var: Any) -> None:
-    for i in range(x.shape[0]):
-        row = x[i]
-        if algorithm <= 1:
-            mean[i], var[i] = _naive(row, algorithm == 1)
-        elif algorithm == 2:
-            mean[i], var[i] = _two_pass(row)
-        elif algorithm == 3:
-            count, mean[i], squares = _welford(row, 0, row.size, 1)
-            var[i] = squares / row.dtype.type(count)
-        elif algorithm == 4:
-            mean[i], var[i] = _chunked_welford(row, lanes, chunk)
-        else:
-            mean[i], var[i] = _pairwise(row)
+ALGORITHMS: dict[str, Callable[..., Any]] = {
+    "naive": partial(_naive, clamp=False),
+    "naive_clamped": partial(_naive, clamp=True),
+    "two_pass": _two_pass,
+    "welford": _welford,
+    "chunked_welford": _chunked_welford,
+    "pairwise": _two_pass,
+}
 
 
 @with_default_fenv
@@ -161,7 +99,7 @@ def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Mom
     Raises ValueError for another algorithm, dtype, or lanes or chunk below 1.
     """
     x = as_float_array(x, "x")
-    chosen = _index(ALGORITHMS, algorithm, "algorithm")
+    formula = ALGORITHMS[_known(tuple(ALGORITHMS), algorithm, "algorithm")]
     if x.dtype not in (np.float32, np.float64) or x.ndim == 0 or x.shape[-1] == 0:
         raise ValueError(
             f"x has dtype {x.dtype} and shape {x.shape}, but the kernels take float32 or float64 "
@@ -171,13 +109,10 @@ def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Mom
     lanes = min(as_count(lanes, "lanes"), x.shape[-1])
     chunk = min(as_count(chunk, "chunk"), x.shape[-1])
     rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
-    mean, var = np.empty((2, rows.shape[0]), x.dtype)
-    fallback = array_algorithms.moments
-    if small.allowance.covers(fallback, rows.size, rows.shape[1], kernel=_moments):
-        fallback(rows, algorithm, lanes, chunk, mean, var)
-    else:
-        _moments(rows, chosen, lanes, chunk, mean, var)
-    return Moments(mean.reshape(x.shape[:-1]), var.reshape(x.shape[:-1]))
+    order: Any = "pairwise" if algorithm == "pairwise" else "sequential"
+    xp = RoundedArithmetic(formats.of(x), order=order)
+    found = formula(xp, xp.array(rows), lanes=lanes, chunk=chunk)
+    return Moments(*(data(value).reshape(x.shape[:-1]) for value in found))
 
 
 def naive(x: Array, *, clamp: bool = False) -> Moments:
@@ -219,56 +154,42 @@ def pairwise(x: Array) -> Moments:
     return moments(x, "pairwise")
 
 
-@njit
-def _normalise(
-    x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: Any, form: int, y: Any, rstd: Any
-) -> None:
-    one = x.dtype.type(1)
-    for i in range(x.shape[0]):
-        root = np.sqrt(var[i] + eps)
-        rstd[i] = one / root
-        shift = -rstd[i] * mean[i]
-        for j in range(x.shape[1]):
-            if form == 0:
-                xhat = (x[i, j] - mean[i]) * rstd[i]
-            elif form == 1:
-                xhat = x[i, j] * rstd[i] + shift
-            else:
-                xhat = (x[i, j] - mean[i]) / root
-            y[i, j] = xhat * weight[j] + bias[j]
+def _normalised(
+    xp: Any, x: Any, weight: Any, bias: Any, eps: Any, mean: Any, var: Any, form: str
+) -> Any:
+    root = xp.sqrt(var + eps)
+    rstd = 1 / root
+    if form == "centred":
+        xhat = (x - mean) * rstd
+    elif form == "folded":
+        xhat = x * rstd + -rstd * mean
+    else:
+        xhat = (x - mean) / root
+    return xhat * weight + bias, mean, rstd
 
 
-@njit
-def _gradients(
-    x: Any, dy: Any, weight: Any, mean: Any, rstd: Any, dx: Any, dweight: Any, dbias: Any
-) -> None:
-    n = x.dtype.type(x.shape[1])
-    for i in range(x.shape[0]):
-        a = x.dtype.type(0)
-        c = x.dtype.type(0)
-        for j in range(x.shape[1]):
-            xhat = (x[i, j] - mean[i]) * rstd[i]
-            t = dy[i, j] * weight[j]
-            a += t
-            c += t * xhat
-            dweight[j] += dy[i, j] * xhat
-            dbias[j] += dy[i, j]
-        a /= n
-        c /= n
-        for j in range(x.shape[1]):
-            xhat = (x[i, j] - mean[i]) * rstd[i]
-            dx[i, j] = rstd[i] * (dy[i, j] * weight[j] - a - xhat * c)
+def _gradients(xp: Any, dy: Any, x: Any, weight: Any, eps: Any, mean: Any, var: Any) -> Any:
+    rstd = 1 / xp.sqrt(var + eps)
+    xhat, t = (x - mean) * rstd, dy * weight
+    dx = rstd * (t - xp.mean(t) - xhat * xp.mean(t * xhat))
+    return dx, xp.sum(dy * xhat, axis=0), xp.sum(dy, axis=0)
 
 
-def _index(known: tuple[str, ...], name: str, kind: str) -> int:
+def _known(known: tuple[str, ...], name: str, kind: str) -> str:
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"There is no {kind} {shown(name)}: use one of {', '.join(known)}.")
-    return known.index(name)
+    return name
 
 
-def _working(format: Format | npt.DTypeLike) -> tuple[Format, Any]:
-    target = formats.get(format)
-    return target, np.float64 if target.p > 24 else np.float32
+def _read(formula: Callable[..., Any], problem: Any, format: Any, how: Any, *arrays: Any) -> Any:
+    """The formula's outputs in the format; statistics by the algorithm, all other sums in order."""
+    target = formats.get(problem.dtype if format is None else format)
+    xp = RoundedArithmetic("float64" if target.p > formats.BINARY32.p else "float32")
+    with np.errstate(over="ignore", invalid="ignore"):  # a cast may warn of a NaN
+        statistics = moments(data(xp.array(problem.x)), **how)
+        values = [xp.array(array) for array in (*arrays, *(part[:, None] for part in statistics))]
+        values.insert(len(arrays), xp.number(problem.eps))
+        return [data(value).astype(target.storage) for value in formula(xp, *values)]
 
 
 @with_default_fenv
@@ -292,22 +213,12 @@ def layernorm(
     ValueError for an unknown format, algorithm or form.
     """
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
-    target, kind = _working(problem.dtype if format is None else format)
-    with np.errstate(over="ignore", invalid="ignore"):  # a cast may warn of a NaN
-        rows, g, b = (p.astype(kind) for p in (problem.x, problem.weight, problem.bias))
-        mean, var = moments(rows, algorithm, lanes=lanes, chunk=chunk)
-        y, rstd = np.empty_like(rows), np.empty_like(mean)
-        chosen, arguments = _index(FORMS, form, "form"), (rows, g, b, mean, var, kind(problem.eps))
-        fallback = array_algorithms.normalise
-        if small.allowance.covers(fallback, rows.size, kernel=_normalise):
-            fallback(*arguments, form, y, rstd)
-        else:
-            _normalise(*arguments, chosen, y, rstd)
-        return ForwardArrays(
-            y.reshape(problem.shape).astype(target.storage),
-            mean.reshape(problem.leading).astype(target.storage),
-            rstd.reshape(problem.leading).astype(target.storage),
-        )
+    formula = partial(_normalised, form=_known(FORMS, form, "form"))
+    how = {"algorithm": algorithm, "lanes": lanes, "chunk": chunk}
+    affine = problem.x, problem.weight, problem.bias
+    y, mean, rstd = _read(formula, problem, format, how, *affine)
+    leading = problem.leading
+    return ForwardArrays(y.reshape(problem.shape), mean.reshape(leading), rstd.reshape(leading))
 
 
 @with_default_fenv
@@ -325,21 +236,10 @@ def layernorm_backward(
     """The gradients in the working precision of `format` (x's own where None), every sum in order,
     as arrays. Raises as the oracle's `backward` does, and as `layernorm` does."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
-    target, kind = _working(problem.dtype if format is None else format)
-    with np.errstate(over="ignore"):
-        rows, g, grad = (p.astype(kind) for p in (problem.x, problem.weight, problem.cotangent))
-        mean, var = moments(rows, algorithm)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rstd = (kind(1) / np.sqrt(var + kind(problem.eps))).astype(kind)
-        dx, (dweight, dbias) = np.empty_like(rows), np.zeros((2, rows.shape[1]), kind)
-        fallback = small.allowance.covers(array_algorithms.gradients, rows.size, kernel=_gradients)
-        kernel = array_algorithms.gradients if fallback else _gradients
-        kernel(rows, grad, g, mean, rstd, dx, dweight, dbias)
-        return BackwardArrays(
-            dx.reshape(problem.shape).astype(target.storage),
-            dweight.reshape(problem.normalized).astype(target.storage),
-            dbias.reshape(problem.normalized).astype(target.storage),
-        )
+    arrays = problem.cotangent, problem.x, problem.weight
+    dx, *columns = _read(_gradients, problem, format, {"algorithm": algorithm}, *arrays)
+    columns = [column.reshape(problem.normalized) for column in columns]
+    return BackwardArrays(dx.reshape(problem.shape), *columns)
 
 
 def forward_plain(

@@ -1,4 +1,4 @@
-"""LayerNorm: NumPy gives small arrays the kernels' bits, in every tier that has a fallback."""
+"""LayerNorm: NumPy gives small arrays the kernels' bits; the algorithms have those of loops."""
 
 from functools import partial
 
@@ -7,12 +7,10 @@ import pytest
 from fallback_runs import both, same_bits
 
 from refkernels import layernorm_ref
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import formats, sums_in_order
 from refkernels.arithmetic.blocks import read_only
 from refkernels.arithmetic.enclosure import PARTS
 from refkernels.kernels.rows import array_float64, float64
-from refkernels.layernorm_ref import algorithms
-from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
@@ -28,34 +26,55 @@ def rows(shape: tuple[int, int], dtype: str, rng: np.random.Generator):  # type:
     return x.astype(formats.get(dtype).storage)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_every_algorithm_and_form_has_the_kernels_bits(
-    dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried = 0
-    for seed in range(6):
-        rng = np.random.default_rng([seed, len(dtype)])
-        shape = int(rng.integers(1, 9)), int(rng.choice([1, 2, 3, 7, 31, 130]))
-        with np.errstate(all="ignore"):
-            x, dy = rows(shape, dtype, rng), rng.standard_normal(shape).astype(dtype)
-            weight, bias = rng.standard_normal((2, shape[1])).astype(dtype)
-        eps = float(rng.choice([0.0, 1e-5]))
-        for algorithm in algorithms.ALGORITHMS:
-            options = {"eps": eps, "algorithm": algorithm}
-            runs = [
-                both(
-                    monkeypatch, algorithms.layernorm, x, weight, bias,
-                    form=form, lanes=4, chunk=5, **options,
-                )
-                for form in algorithms.FORMS
+def streamed(values, kind):  # type: ignore[no-untyped-def]
+    """(count, mean, sum of squared deviations), one value after another."""
+    mean = squares = kind(0)
+    for count, value in enumerate(values, 1):
+        before = value - mean
+        mean += before / kind(count)
+        squares += before * (value - mean)
+    return len(values), mean, squares
+
+
+def merged(parts, kind):  # type: ignore[no-untyped-def]
+    count, mean, squares = parts[0]
+    for n, other_mean, other_squares in parts[1:]:
+        before, share = other_mean - mean, kind(n) / kind(count + n)
+        mean += before * share
+        squares += other_squares + before * before * kind(count) * share
+        count += n
+    return count, mean, squares
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3, 31, 130])
+def test_moments_have_the_bits_of_loops(dtype: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    with np.errstate(all="ignore"):
+        x = rows((6, n), dtype, rng)
+        kind, lanes, chunk = x.dtype.type, 4, 5
+        for row in x:
+            total, squares = sum(row, kind(0)), sum(row * row, kind(0))
+            mean = total / kind(n)
+            naive = squares / kind(n) - mean * mean
+            two_pass = sum((row - mean) ** 2, kind(0)) / kind(n)
+            count, streamed_mean, deviations = streamed(row, kind)
+            starts = range(0, n, lanes * chunk)
+            of_lanes = [
+                merged([streamed(row[s : s + lanes * chunk][j::lanes], kind) for s in starts
+                        if row[s : s + lanes * chunk][j::lanes].size], kind)
+                for j in range(min(lanes, n))
             ]  # fmt: skip
-            backward = algorithms.layernorm_backward
-            runs.append(both(monkeypatch, backward, dy, x, weight, bias, **options))
-            for run in runs:
-                for kernel, fallback in zip(*run, strict=True):
-                    assert same_bits(kernel, fallback), f"{algorithm}, seed {seed}"
-                    tried += 1
-    assert tried == 6 * len(algorithms.ALGORITHMS) * 3 * (len(algorithms.FORMS) + 1)
+            _, chunked_mean, chunked = merged(of_lanes, kind)
+            for algorithm, expected in {
+                "naive": (mean, naive),
+                "naive_clamped": (mean, naive if np.isnan(naive) else max(naive, kind(0))),
+                "two_pass": (mean, two_pass),
+                "welford": (streamed_mean, deviations / kind(count)),
+                "chunked_welford": (chunked_mean, chunked / kind(n)),
+            }.items():
+                got = layernorm_ref.moments(row, algorithm, lanes=lanes, chunk=chunk)
+                assert same_bits(np.array(got), np.array(expected, dtype)), algorithm
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -136,7 +155,7 @@ def test_what_is_known_of_a_row_in_float64_is_the_kernels(kind: int) -> None:
 def test_a_sum_in_order_is_the_loops(kind: type, axis: int) -> None:
     values = (np.random.default_rng(0).standard_normal((300, 7)) * 1e3).astype(kind)
     values[:, 3] = values[5] = -0.0
-    totals = sum_in_order(values, axis)
+    totals = sums_in_order.by_numpy(values, axis)
     columns = np.moveaxis(values, axis, 0)
     for j, column in enumerate(columns.T):
         total = kind(0)
@@ -149,6 +168,6 @@ def test_a_sum_in_order_is_the_loops(kind: type, axis: int) -> None:
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_sum_of_no_terms_is_zero(axis: int) -> None:
     shape = (0, 3) if axis == 0 else (3, 0)
-    sums = sum_in_order(np.zeros(shape, np.float32), axis)
+    sums = sums_in_order.by_numpy(np.zeros(shape, np.float32), axis)
     assert sums.dtype == np.float32
     assert same_bits(sums, np.zeros(3, np.float32))

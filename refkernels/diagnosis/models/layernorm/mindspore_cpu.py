@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic import sums_in_order
 from refkernels.arithmetic.jit import njit
 from refkernels.diagnosis.models.layernorm.model import Array, LayerNormTask, Model, of_task
-from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 
 @njit
@@ -61,8 +61,8 @@ def _affine_gradients(x: Any, dy: Any, mean: Any, power: Any, dweight: Any, dbia
 
 def _statistics(task: LayerNormTask) -> tuple[Array, Array]:
     x, n = task.x.astype(np.float64), task.x.shape[1]
-    mean = sum_in_order(x) / n
-    var = sum_in_order(x * x) / n - mean * mean
+    mean = sums_in_order.by_numpy(x) / n
+    var = sums_in_order.by_numpy(x * x) / n - mean * mean
     var = np.where(var < 0.0, 0.0, var)  # NaN stays NaN
     return mean, var.astype(np.float32) + np.float32(task.eps)
 

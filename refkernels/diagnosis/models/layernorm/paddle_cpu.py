@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic import sums_in_order
 from refkernels.diagnosis.models.layernorm.model import Array, LayerNormTask, Model, of_task
-from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 _LANES = 8
 
@@ -29,7 +29,7 @@ def _lane_sum(values: Array) -> Array:
     """The sums of rows that have at least one value for each lane."""
     rows, n = values.shape
     whole = n - n % _LANES
-    lane = sum_in_order(values[:, :whole].reshape(rows, -1, _LANES))
+    lane = sums_in_order.by_numpy(values[:, :whole].reshape(rows, -1, _LANES))
     lane[:, _LANES - n % _LANES :] += values[:, whole:]
     pairs = lane[:, :4] + lane[:, 4:]
     total: Array = (pairs[:, 0] + pairs[:, 1]) + (pairs[:, 2] + pairs[:, 3])
@@ -39,7 +39,7 @@ def _lane_sum(values: Array) -> Array:
 def _row_means(values: Array) -> Array:
     # The reciprocal is a double even for float32: the product is rounded once, to the dtype.
     share = 1.0 / values.shape[1]
-    means = sum_in_order(values).astype(np.float64) * share
+    means = sums_in_order.by_numpy(values).astype(np.float64) * share
     return means.astype(values.dtype)[:, None]
 
 
@@ -50,8 +50,8 @@ def _statistics(task: LayerNormTask) -> tuple[Array, Array]:
         mean = _lane_sum(task.x) * share
         var = _lane_sum((task.x - mean[:, None]) ** 2) * share
     else:
-        mean = sum_in_order(task.x) / n
-        var = sum_in_order((task.x - mean[:, None]) ** 2) / n
+        mean = sums_in_order.by_numpy(task.x) / n
+        var = sums_in_order.by_numpy((task.x - mean[:, None]) ** 2) / n
     return mean[:, None], var[:, None]
 
 
