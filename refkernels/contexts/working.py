@@ -369,11 +369,11 @@ class RoundedArithmetic(Context):
             return super().welford(a, axis)
         terms = np.moveaxis(data(a), axis, -1)
         shape = math.prod(terms.shape[:-1]), terms.shape[-1]
-        rows = np.ascontiguousarray(terms[..., self._places(terms.shape[-1])]).reshape(shape)
+        rows = np.ascontiguousarray(terms[..., self._places(shape[1])]).reshape(shape)
         statistics = np.empty((2, shape[0]), rows.dtype)
         sums_in_order.welford(rows, *statistics)
-        results = [np.expand_dims(part.reshape(terms.shape[:-1]), axis) for part in statistics]
-        return self.value(results[0]), self.value(results[1])
+        mean, squares = (part.reshape(terms.shape[:-1]) for part in statistics)
+        return self.value(np.expand_dims(mean, axis)), self.value(np.expand_dims(squares, axis))
 
     def matmul(self, a: Value, b: Value) -> RoundedValue:
         """A block of a's rows at a time, so that the products fit into memory."""

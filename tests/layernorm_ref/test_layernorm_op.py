@@ -84,7 +84,6 @@ def test_variance_algorithms_agree_where_arithmetic_is_exact(dtype):
         assert mean.dtype == var.dtype == dtype
         np.testing.assert_array_equal(mean, [4.0, 2.0])
         np.testing.assert_array_equal(var, [5.0, 0.0])
-    assert abs(layernorm_ref.welford(x).var[0] - 5.0) < 32 * np.finfo(dtype).eps
 
 
 def test_special_rows_follow_the_extended_reals():
