@@ -32,9 +32,7 @@ from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.domains import NOT_NEGATIVE
-from refkernels.ops.public import enclosure_of, enclosures_of
-
-__all__ = ["OPS", "Clipped", "clip_by_global_norm", "clip_by_norm", "clip_by_value"]
+from refkernels.ops.public import enclosure_of, enclosures_of, public_names
 
 WAYS = ("eps", "max")
 _LISTED = "grads[n], tensor[n]:int"
@@ -359,6 +357,7 @@ OPS = (
         cases=_by_value_cases,
     ),
 )
+__all__ = ["OPS", "Clipped", *public_names(OPS)]
 _enclosure, _clipped_and_norm = enclosure_of(OPS), enclosures_of(OPS, Clipped)
 
 

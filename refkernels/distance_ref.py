@@ -20,12 +20,7 @@ from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.axes import along
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.domains import POSITIVE
-from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
-
-__all__ = [
-    "OPS", "cdist", "cdist_backward", "cosine_similarity", "cosine_similarity_backward",
-]  # fmt: skip
-
+from refkernels.ops.public import enclosure_of, enclosures_of, gradients_of, public_names
 
 # --- cosine similarity ----------------------------------------------------------------------------
 
@@ -219,6 +214,7 @@ OPS = (
         cases=_pair_cases,
     ),
 )
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 _enclosures = enclosures_of(OPS)
 
@@ -257,6 +253,4 @@ def cdist() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-cosine_similarity_backward = _gradient(cosine_similarity)
-cdist_backward = _gradient(cdist)
+__getattr__ = gradients_of(OPS, globals())

@@ -22,9 +22,7 @@ from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.domains import PROBABILITY
 from refkernels.ops.formula import COMPUTED_IN_FLOAT32, derived
-from refkernels.ops.public import enclosure_of, gradient_of
-
-__all__ = ["OPS", "dropout", "dropout_backward"]
+from refkernels.ops.public import enclosure_of, gradients_of, public_names
 
 UPSCALE, DOWNSCALE = MODES = ("upscale_in_train", "downscale_in_infer")
 
@@ -142,6 +140,7 @@ OPS = (
         cases=cases,
     ),
 )
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
 
@@ -162,5 +161,4 @@ def dropout() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-dropout_backward = _gradient(dropout)
+__getattr__ = gradients_of(OPS, globals())

@@ -19,9 +19,8 @@ from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.letters import Signature
-from refkernels.ops.public import enclosure_of, gradient_of
+from refkernels.ops.public import enclosure_of, gradients_of, public_names
 
-__all__ = ["OPS", "embedding", "embedding_backward"]
 _LOOKUP = Signature.parse("rows[... d], padding[...]:bool -> y[... d]")
 _GRADIENT = Signature.parse(
     "dy[... d], weight[v d], indices[...]:int, kept[...]:bool, last[...]:bool, times[...]:int"
@@ -134,6 +133,7 @@ OPS = (
         cases=cases,
     ),
 )
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
 
@@ -155,5 +155,4 @@ def embedding() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-embedding_backward = _gradient(embedding)
+__getattr__ = gradients_of(OPS, globals())

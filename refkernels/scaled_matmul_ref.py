@@ -23,9 +23,8 @@ from refkernels.op import Case, Direction
 from refkernels.ops import Fault, PerOutput, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.letters import Signature
-from refkernels.ops.public import enclosure_of
+from refkernels.ops.public import enclosure_of, public_names
 
-__all__ = ["OPS", "scaled_matmul"]
 Array = npt.NDArray[Any]
 _SIGNATURE = Signature.parse(
     "a[... k], b[k n], scale_a[...], scale_b[n], bias[n]?, zero_b[n]?:int, row[...]:int -> c[... n]"
@@ -443,6 +442,7 @@ OPS = (
         cases=cases,
     ),
 )
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
 

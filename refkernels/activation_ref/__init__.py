@@ -18,27 +18,7 @@ from refkernels.activation_ref.hardswish import HARDSWISH
 from refkernels.kernels.elementary.activations import FAST
 from refkernels.op import Direction, Op
 from refkernels.ops import Prepared, formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
-
-__all__ = [
-    "OPS",
-    "elu",
-    "elu_backward",
-    "hardsigmoid",
-    "hardsigmoid_backward",
-    "hardswish",
-    "hardswish_backward",
-    "log_sigmoid",
-    "log_sigmoid_backward",
-    "mish",
-    "mish_backward",
-    "selu",
-    "selu_backward",
-    "softsign",
-    "softsign_backward",
-    "swiglu",
-    "swiglu_backward",
-]
+from refkernels.ops.public import enclosure_of, enclosures_of, gradients_of, public_names
 
 
 def _limits_of_mish(
@@ -96,6 +76,7 @@ OPS = (
         cases=partial(gated, "swiglu"),
     ),
 )  # fmt: skip
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 _enclosures = enclosures_of(OPS)
 
@@ -187,12 +168,4 @@ def swiglu() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-hardswish_backward = _gradient(hardswish)
-mish_backward = _gradient(mish)
-hardsigmoid_backward = _gradient(hardsigmoid)
-elu_backward = _gradient(elu)
-selu_backward = _gradient(selu)
-softsign_backward = _gradient(softsign)
-log_sigmoid_backward = _gradient(log_sigmoid)
-swiglu_backward = _gradient(swiglu)
+__getattr__ = gradients_of(OPS, globals())

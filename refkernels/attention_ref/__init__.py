@@ -23,12 +23,7 @@ from refkernels.attention_ref.cases import attention_cases, rotary_cases
 from refkernels.attention_ref.faults import CONVENTIONS, FAULTS
 from refkernels.ops import Sliced, formula_op
 from refkernels.ops.domains import POSITIVE
-from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
-
-__all__ = [
-    "OPS", "Attention", "attention", "attention_backward", "rotary",
-    "rotary_backward",
-]  # fmt: skip
+from refkernels.ops.public import enclosure_of, enclosures_of, gradients_of, public_names
 
 ATTENTION = formula_op(
     "attention",
@@ -79,6 +74,7 @@ ROTARY = formula_op(
     cases=rotary_cases,
 )
 OPS = (ATTENTION, ROTARY)
+__all__ = ["OPS", "Attention", "attention", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 _enclosures = enclosures_of(OPS)
 
@@ -194,5 +190,4 @@ def rotary() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-rotary_backward = _gradient(rotary)
+__getattr__ = gradients_of(OPS, globals())

@@ -13,9 +13,7 @@ from functools import partial
 from refkernels.binary_ref import formulas
 from refkernels.binary_ref.cases import cases_of_plane, cases_of_pow
 from refkernels.ops import formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
-
-__all__ = ["OPS", "atan2", "atan2_backward", "hypot", "hypot_backward", "pow", "pow_backward"]
+from refkernels.ops.public import enclosure_of, enclosures_of, gradients_of, public_names
 
 OPS = (
     formula_op(
@@ -54,6 +52,7 @@ OPS = (
         cases=partial(cases_of_plane, "hypot"),
     ),
 )
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 _enclosures = enclosures_of(OPS)
 
@@ -96,7 +95,4 @@ def hypot() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-pow_backward = _gradient(pow)
-atan2_backward = _gradient(atan2)
-hypot_backward = _gradient(hypot)
+__getattr__ = gradients_of(OPS, globals())

@@ -34,9 +34,8 @@ from refkernels.convolution_ref.formulas import (
 from refkernels.convolution_ref.geometry import Source, axes_of
 from refkernels.op import Direction, Op
 from refkernels.ops import Prepared, formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of
+from refkernels.ops.public import enclosure_of, enclosures_of, public_names
 
-__all__ = ["OPS", "Backward", "conv1d", "conv1d_backward", "conv2d", "conv2d_backward"]
 Numbers = int | Sequence[int]
 
 
@@ -125,6 +124,7 @@ def _op(name: str, axes: str, taps: str, rank: int) -> Op:
 CONV1D = _op("conv1d", "w", "k", 1)
 CONV2D = _op("conv2d", "h w", "k l", 2)
 OPS = (CONV1D, CONV2D)
+__all__ = ["OPS", "Backward", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
 

@@ -12,12 +12,7 @@ from __future__ import annotations
 
 from refkernels.experts_ref import cases, formulas
 from refkernels.ops import formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
-
-__all__ = [
-    "OPS", "combine_experts", "combine_experts_backward", "grouped_matmul",
-    "grouped_matmul_backward", "router", "router_backward",
-]  # fmt: skip
+from refkernels.ops.public import enclosure_of, enclosures_of, gradients_of, public_names
 
 OPS = (
     formula_op(
@@ -46,6 +41,7 @@ OPS = (
         cases=cases.COMBINE,
     ),
 )
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 _enclosures = enclosures_of(OPS)
 
@@ -108,7 +104,4 @@ def combine_experts() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-router_backward = _gradient(router)
-grouped_matmul_backward = _gradient(grouped_matmul)
-combine_experts_backward = _gradient(combine_experts)
+__getattr__ = gradients_of(OPS, globals())

@@ -22,15 +22,9 @@ from refkernels.loss_ref.cross_entropy import DOMAINS, OPTIONS, fused, mixture, 
 from refkernels.loss_ref.reduction import OTHER_TOTALS
 from refkernels.norm_ref import rms_formulas
 from refkernels.ops import Fault, formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
+from refkernels.ops.public import enclosure_of, enclosures_of, gradients_of, public_names
 from refkernels.softmax_ref import formulas as softmax_formulas
 from refkernels.softmax_ref import mixtures
-
-__all__ = [
-    "OPS", "Normalised", "add_rms_norm", "add_rms_norm_backward", "bias_gelu",
-    "bias_gelu_backward", "glu", "glu_backward", "linear_cross_entropy",
-    "linear_cross_entropy_backward", "lora_linear", "lora_linear_backward",
-]  # fmt: skip
 
 _fault = partial(Fault, derived=True)
 _GLU_FAULTS = (
@@ -127,6 +121,7 @@ OPS = (
         cases=cases.linear_cross_entropy_cases,
     ),
 )
+__all__ = ["OPS", "Normalised", *public_names(OPS)]
 _enclosure, _enclosures = enclosure_of(OPS), enclosures_of(OPS)
 
 
@@ -221,9 +216,4 @@ def linear_cross_entropy() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-glu_backward = _gradient(glu)
-bias_gelu_backward = _gradient(bias_gelu)
-add_rms_norm_backward = _gradient(add_rms_norm)
-lora_linear_backward = _gradient(lora_linear)
-linear_cross_entropy_backward = _gradient(linear_cross_entropy)
+__getattr__ = gradients_of(OPS, globals())

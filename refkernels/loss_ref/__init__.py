@@ -17,14 +17,9 @@ shapes that do not fit and for an unknown reduction.
 from __future__ import annotations
 
 from refkernels.loss_ref.table import OPS
-from refkernels.ops.public import enclosure_of, gradient_of
+from refkernels.ops.public import enclosure_of, gradients_of, public_names
 
-__all__ = [
-    "OPS", "bce_with_logits", "bce_with_logits_backward", "cross_entropy", "cross_entropy_backward",
-    "huber", "huber_backward", "kl_div", "kl_div_backward", "l1", "l1_backward", "masked_lm_loss",
-    "masked_lm_loss_backward", "mse", "mse_backward", "nll", "nll_backward", "smooth_l1",
-    "smooth_l1_backward", "soft_cross_entropy", "soft_cross_entropy_backward",
-]  # fmt: skip
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
 
@@ -175,14 +170,4 @@ def masked_lm_loss() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-cross_entropy_backward = _gradient(cross_entropy)
-nll_backward = _gradient(nll)
-soft_cross_entropy_backward = _gradient(soft_cross_entropy)
-mse_backward = _gradient(mse)
-l1_backward = _gradient(l1)
-huber_backward = _gradient(huber)
-smooth_l1_backward = _gradient(smooth_l1)
-bce_with_logits_backward = _gradient(bce_with_logits)
-kl_div_backward = _gradient(kl_div)
-masked_lm_loss_backward = _gradient(masked_lm_loss)
+__getattr__ = gradients_of(OPS, globals())

@@ -20,13 +20,7 @@ from refkernels.norm_ref.rms_cases import cases
 from refkernels.norm_ref.rms_formulas import BACKWARD, FORMS
 from refkernels.ops import formula_op
 from refkernels.ops.domains import PROBABILITY
-from refkernels.ops.public import enclosure_of, enclosures_of, gradient_of
-
-__all__ = [
-    "OPS", "batch_norm", "batch_norm_backward",
-    "group_norm", "group_norm_backward", "instance_norm", "instance_norm_backward", "rms_norm",
-    "rms_norm_backward",
-]  # fmt: skip
+from refkernels.ops.public import enclosure_of, enclosures_of, gradients_of, public_names
 
 RMS_NORM = formula_op(
     "rms_norm",
@@ -77,6 +71,7 @@ GROUP_NORM, INSTANCE_NORM = (
     replace(op, row_inputs=("x",), row_gradients=("dx",)) for op in (GROUP_NORM, INSTANCE_NORM)
 )
 OPS = (RMS_NORM, BATCH_NORM, GROUP_NORM, INSTANCE_NORM)
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 _enclosures = enclosures_of(OPS)
 
@@ -151,8 +146,4 @@ def instance_norm() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-rms_norm_backward = _gradient(rms_norm)
-batch_norm_backward = _gradient(batch_norm)
-group_norm_backward = _gradient(group_norm)
-instance_norm_backward = _gradient(instance_norm)
+__getattr__ = gradients_of(OPS, globals())

@@ -23,7 +23,7 @@ _GRADIENT = (
 def enclosure_of(ops: Iterable[Op]) -> Callable[[Stub], Callable[..., Enclosure]]:
     """A decorator: a stub named after one of the ops, or NAME_backward, becomes that pass. It takes
     the op's arrays, its params by name, and `certify`, the question. What its documentation says of
-    its gradient is that of the backward pass (`gradient_of`)."""
+    its gradient is that of the backward pass (`gradients_of`)."""
     return functools.partial(_function, {op.name: op for op in ops}, Enclosure)
 
 
@@ -32,20 +32,31 @@ def enclosures_of(ops: Iterable[Op], kind: Any = Any) -> Callable[[Stub], Callab
     return functools.partial(_function, {op.name: op for op in ops}, kind)
 
 
-def gradient_of(ops: Iterable[Op]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A function from an op's public function to that of its backward pass."""
-    by_name = {op.name: op for op in ops}
+def public_names(ops: Iterable[Op]) -> list[str]:
+    """The names of the functions that a module of these ops has."""
+    suffixes = {"forward": "", "backward": "_backward"}
+    return sorted(op.name + suffixes[direction] for op in ops for direction in op.directions)
 
-    def backward(forward: Callable[..., Any]) -> Callable[..., Any]:
+
+def gradients_of(ops: Iterable[Op], names: dict[str, Any]) -> Callable[[str], Callable[..., Any]]:
+    """Adds to a module's names the backward passes of its public functions that it lacks. Returns
+    its `__getattr__`, by which type checkers know that there are names which no line defines."""
+    by_name = {op.name: op for op in ops if op.gradients}
+    for name in (name for name in by_name if f"{name}_backward" not in names):
+        forward = names[name]
+
         def stub() -> None: ...
 
         functools.update_wrapper(stub, forward, ("__module__",), ())
-        stub.__name__ = stub.__qualname__ = f"{forward.__name__}_backward"
-        stub.__doc__ = f"{vars(forward)['gradient']}\n\nOtherwise as `{forward.__name__}`."
-        several = len(by_name[forward.__name__].gradients) > 1
-        return _function(by_name, Any if several else Enclosure, stub)
+        stub.__name__ = stub.__qualname__ = f"{name}_backward"
+        stub.__doc__ = f"{vars(forward)['gradient']}\n\nOtherwise as `{name}`."
+        kind = Any if len(by_name[name].gradients) > 1 else Enclosure
+        names[stub.__name__] = _function(by_name, kind, stub)
 
-    return backward
+    def absent(name: str) -> Callable[..., Any]:
+        raise AttributeError(f"module {names['__name__']!r} has no attribute {name!r}", name=name)
+
+    return absent
 
 
 def _function(ops: dict[str, Op], kind: Any, stub: Stub) -> Callable[..., Any]:

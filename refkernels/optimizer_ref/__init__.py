@@ -27,15 +27,11 @@ from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction, Op
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.domains import BELOW_ONE, NOT_NEGATIVE, PROBABILITY, REAL
-from refkernels.ops.public import enclosures_of
+from refkernels.ops.public import enclosures_of, public_names
 from refkernels.optimizer_ref import adafactor as factored
 from refkernels.optimizer_ref import faults, formulas, matrices, narrow
 from refkernels.optimizer_ref.cases import cases_of
 
-__all__ = [
-    "OPS", "adafactor", "adagrad", "adam", "adamw", "lamb", "lion", "momentum", "muon",
-    "narrow_step", "rmsprop", "sgd", "soap",
-]  # fmt: skip
 _BLOCK = 1 << 16  # steps of a power that is multiplied out
 
 
@@ -249,6 +245,7 @@ OPS = (
     *matrices.OPS,
     narrow.OP,
 )  # fmt: skip
+__all__ = ["OPS", *public_names(OPS)]
 _step = enclosures_of(OPS)
 
 

@@ -15,10 +15,8 @@ from typing import NamedTuple
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.ops import formula_op
-from refkernels.ops.public import enclosure_of, enclosures_of
+from refkernels.ops.public import enclosure_of, enclosures_of, public_names
 from refkernels.quantization_ref import cases, formulas
-
-__all__ = ["OPS", "Quantized", "block_quantize", "cast", "dequantize", "quantize"]
 
 OPS = (
     formula_op(
@@ -64,6 +62,7 @@ OPS = (
         cases=cases.block_cases,
     ),
 )  # fmt: skip
+__all__ = ["OPS", "Quantized", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
 

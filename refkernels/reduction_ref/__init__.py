@@ -19,15 +19,9 @@ from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
-from refkernels.ops.public import enclosure_of, gradient_of
+from refkernels.ops.public import enclosure_of, gradients_of, public_names
 from refkernels.reduction_ref import faults, formulas
 from refkernels.reduction_ref.cases import cases_of
-
-__all__ = [
-    "OPS", "cumsum", "cumsum_backward", "max", "max_backward", "mean", "mean_backward", "norm",
-    "norm_backward", "prod", "prod_backward", "std", "std_backward", "sum", "sum_backward", "var",
-    "var_backward",
-]  # fmt: skip
 
 Axis = int | tuple[int, ...] | None
 
@@ -102,6 +96,7 @@ PROD = _op(
 MAX = _op("max", formulas.largest, faults=faults.MAX, prepare=_prepare_max)
 CUMSUM = _op("cumsum", formulas.cumsum, "y[... n]", _prepare_cumsum)
 OPS = (SUM, MEAN, VAR, STD, NORM, PROD, MAX, CUMSUM)
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
 
@@ -206,12 +201,4 @@ def cumsum() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-sum_backward = _gradient(sum)
-mean_backward = _gradient(mean)
-var_backward = _gradient(var)
-std_backward = _gradient(std)
-norm_backward = _gradient(norm)
-prod_backward = _gradient(prod)
-max_backward = _gradient(max)
-cumsum_backward = _gradient(cumsum)
+__getattr__ = gradients_of(OPS, globals())

@@ -12,13 +12,8 @@ from __future__ import annotations
 from functools import partial
 
 from refkernels.ops import formula_op
-from refkernels.ops.public import enclosures_of, gradient_of
+from refkernels.ops.public import enclosures_of, gradients_of, public_names
 from refkernels.scan_ref import cases, formulas
-
-__all__ = [
-    "OPS", "linear_attention", "linear_attention_backward", "selective_scan",
-    "selective_scan_backward",
-]  # fmt: skip
 
 OPS = (
     formula_op(
@@ -44,6 +39,7 @@ OPS = (
         cases=cases.linear_attention_cases,
     ),
 )
+__all__ = ["OPS", *public_names(OPS)]
 _enclosures = enclosures_of(OPS)
 
 
@@ -91,6 +87,4 @@ def selective_scan() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-linear_attention_backward = _gradient(linear_attention)
-selective_scan_backward = _gradient(selective_scan)
+__getattr__ = gradients_of(OPS, globals())

@@ -21,14 +21,9 @@ from refkernels.op import Arrays, Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
 from refkernels.ops.domains import POSITIVE
-from refkernels.ops.public import enclosure_of, gradient_of
+from refkernels.ops.public import enclosure_of, gradients_of, public_names
 from refkernels.softmax_ref import faults, formulas, mixtures, selective
 from refkernels.softmax_ref.cases import cases_of, selective_cases
-
-__all__ = [
-    "OPS", "log_softmax", "log_softmax_backward", "logsumexp", "logsumexp_backward",
-    "selective_log_softmax", "selective_log_softmax_backward", "softmax", "softmax_backward",
-]  # fmt: skip
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
@@ -128,6 +123,7 @@ SELECTIVE = formula_op(
     cases=selective_cases,
 )
 OPS = (SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, SELECTIVE)
+__all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
 
@@ -197,8 +193,4 @@ def selective_log_softmax() -> None:
     """
 
 
-_gradient = gradient_of(OPS)
-softmax_backward = _gradient(softmax)
-log_softmax_backward = _gradient(log_softmax)
-logsumexp_backward = _gradient(logsumexp)
-selective_log_softmax_backward = _gradient(selective_log_softmax)
+__getattr__ = gradients_of(OPS, globals())
