@@ -38,6 +38,15 @@ def fused(a: Any, b: Any, total: Any) -> None:
 
 
 @njit(nogil=True)
+def products(a: Any, b: Any, c: Any) -> None:
+    """c_ij = fl(c_ij + fl(a_ik b_kj)) for k = 0, 1, ..."""
+    for i in range(a.shape[0]):
+        for k in range(a.shape[1]):
+            for j in range(b.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+
+
+@njit(nogil=True)
 def welford(x: Any, mean: Any, squares: Any) -> None:
     """mean += (x_k - mean) / k, squares += (x_k - old mean) (x_k - new mean).
 

@@ -371,10 +371,14 @@ class Bound(Unrounded):
         x, y = self.enter(a), self.enter(b)
         terms = x.shape[-1]
         with np.errstate(all="ignore"):
-            error = blas.product(x.size, y.error) + blas.product(x.error, y.size + y.error)
             sizes = blas.product(x.reach, y.reach) * (1.0 + 4.0 * terms * U)
-            # By structure: a product by 0 is 0, and adding it rounds nothing.
-            counts = blas.product(*((part.reach > 0.0).astype(float) for part in (x, y)))
+            error: Any = 0.0 * sizes
+            if x.error.any() or y.error.any():
+                error = blas.product(x.size, y.error) + blas.product(x.error, y.size + y.error)
+            counts: Any = float(terms)
+            if not (x.reach.all() and y.reach.all()):
+                # By structure: a product by 0 is 0, and adding it rounds nothing.
+                counts = blas.product(*((part.reach > 0.0).astype(float) for part in (x, y)))
             erring = counts + np.where(counts > 0.0, self.extra, 0.0)
             narrow = self._narrow_factors
             lost = accumulation.product(self.working, erring, sizes, by_instructions=narrow)

@@ -376,7 +376,10 @@ class RoundedArithmetic(Context):
         return self.value(np.expand_dims(mean, axis)), self.value(np.expand_dims(squares, axis))
 
     def matmul(self, a: Value, b: Value) -> RoundedValue:
-        """A block of a's rows at a time, so that the products fit into memory."""
+        """Many by a kernel; else a block of a's rows at a time, so that the products fit into
+        memory."""
+        if self._by_kernel(data(a), math.prod(a.shape) * b.shape[-1]):
+            return self.value(_products(data(a), data(b)))
         left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]
         batch = np.broadcast_shapes(left.shape[:-3], right.shape[:-3])
         length = max(_BLOCK // max(math.prod((*batch, *right.shape[-2:])), 1), 1)
@@ -388,6 +391,14 @@ class RoundedArithmetic(Context):
             factors = np.broadcast_arrays(block, right) if self.fma else ()
             parts.append(self._sum(products, factors))
         return self.value(np.concatenate(parts, axis=-2))
+
+    def _by_kernel(self, terms: Array, size: int) -> bool:
+        """Whether so many products are added in order, each result rounded to the format alone."""
+        if self.order != "sequential" or self.fma or size < _MANY:
+            return False
+        steps = ("times", "plus", "running", "_sum")
+        own = any(getattr(type(self), name) is not vars(RoundedArithmetic)[name] for name in steps)
+        return not own and terms.dtype.type in _WITH_KERNELS
 
     def pivot(self, a: Value, axis: int = -1) -> RoundedValue:
         return self.max(a, axis)
@@ -440,6 +451,15 @@ def _adders(network: Network, n: int) -> list[tuple[Array, Array]]:
     if network == "Kogge-Stone":  # Hillis and Steele's
         return [(places[s:], places[:-s]) for s in steps]
     return [((late := places[places & s > 0]), late // s * s - 1) for s in steps]
+
+
+def _products(a: Array, b: Array) -> Array:
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    result = np.zeros((*batch, a.shape[-2], b.shape[-1]), a.dtype)
+    left, right = (np.broadcast_to(part, (*batch, *part.shape[-2:])) for part in (a, b))
+    for i in np.ndindex(*batch):
+        sums_in_order.products(*map(np.ascontiguousarray, (left[i], right[i])), result[i])
+    return result
 
 
 def _factors(value: Value) -> tuple[Array, Array] | None:

@@ -5,22 +5,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import formats, sums_in_order
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.jit import njit
 from refkernels.matmul_ref.contraction import Array, Contraction
-
-
-@njit
-def _plain(a: Any, b: Any, c: Any) -> None:
-    """c_ij = fl(c_ij + fl(a_ik b_kj)) for k = 0, 1, ... in the arrays' dtype."""
-    c[:] = 0
-    for i in range(a.shape[0]):
-        for k in range(a.shape[1]):
-            a_ik = a[i, k]
-            for j in range(b.shape[1]):
-                c[i, j] += a_ik * b[k, j]
 
 
 def accumulator(format: Format) -> Format:
@@ -40,11 +28,11 @@ def plain(contraction: Contraction, format: Format | str) -> npt.NDArray[Any]:
     working = accumulator(target).storage
     left = _working(contraction.left, target, working)
     right = _working(contraction.right, target, working)
-    result = np.empty(contraction.batched_shape, working)
+    result = np.zeros(contraction.batched_shape, working)
     pairs = zip(contraction.left_index, contraction.right_index, strict=True)
     with np.errstate(all="ignore"):
         for b, (i, j) in enumerate(pairs):
-            _plain(left[i], right[j], result[b])
+            sums_in_order.products(left[i], right[j], result[b])
         if contraction.addend is not None:
             result += _working(contraction.addend, target, working)
         return result.reshape(contraction.shape).astype(target.storage)
