@@ -47,7 +47,7 @@ class NarrowFunctions(RoundedArithmetic):
     def primitive(self, name: str, a: Value) -> RoundedValue:
         if name in ("sqrt", "rsqrt"):
             return super().primitive(name, a)
-        argument = formats.cast(data(a), BINARY32).astype(np.float64)
+        argument = formats.cast(data(a), BINARY32)
         return self.value(functions.rounded(name, argument, BINARY32))
 
 

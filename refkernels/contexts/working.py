@@ -231,7 +231,7 @@ class RoundedArithmetic(Context):
     def primitive(self, name: str, a: Value) -> RoundedValue:
         if name == "sqrt":
             return self._with(np.sqrt, a)
-        return self.value(functions.rounded(name, data(a).astype(np.float64), self.format))
+        return self.value(functions.rounded(name, data(a), self.format))
 
     def library(
         self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any

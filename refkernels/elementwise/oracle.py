@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import tiers
+from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.blocks import BLOCK, CACHED, spread
 from refkernels.arithmetic.enclosure import Enclosure, Relative, trusted
 from refkernels.arithmetic.fast import Fast
+from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.ladder import Draft, Open, climb
 from refkernels.arithmetic.mode import with_default_fenv
@@ -99,6 +100,20 @@ def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure"
 def values(function: Function, x: Array) -> Enclosure:
     """f(x) by the double-double tier alone, shaped like x."""
     return double_doubles(function.values, x)
+
+
+def rounded(function: Function, x: Array, format: Format) -> Array:
+    """f(x), rounded once to the format, shaped like x: of narrow numbers by the float64 tier, and
+    only where that leaves the rounding open by double-doubles. Whoever emulates a kernel of float32
+    needs no other kernel compiled than that tier's."""
+    if format.p > formats.BINARY32.p or x.dtype == np.float64:
+        return values(function, to_float64(x)).round(format)[0]
+    flat, question = np.ascontiguousarray(x).reshape(-1), Question.parse(("rounding", format))
+    enclosure, still_open = _float64(function.fast, flat, question)
+    answer = formats.round_to(enclosure.hi, format)
+    if still_open.size:
+        answer[still_open] = values(function, to_float64(flat[still_open])).round(format)[0]
+    return answer.reshape(x.shape)
 
 
 def slopes(function: Function, x: Array) -> Enclosure:
