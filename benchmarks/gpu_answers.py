@@ -15,8 +15,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-import pins
 
 import refkernels
 from refkernels.records.words import SOUND
@@ -29,17 +29,30 @@ def as_expected(expect: str, found: Any) -> bool:
     return answers.get(expect, bool(cause) and found.confidence in ("proven", "matched"))
 
 
+def named(corpus: Any, kernel: str, side: str, dtypes: dict[str, str]) -> dict[str, Any]:
+    """The arrays of one side of a kernel; those in `dtypes` are kept as their bits."""
+    found, prefix = {}, f"{kernel}/{side}/"
+    for key in (key for key in corpus.files if key.startswith(prefix)):
+        name = key.removeprefix(prefix)
+        narrow = getattr(ml_dtypes, dtypes.get(f"{side}.{name}", ""), None)
+        is_narrow = narrow is not None and corpus[key].dtype.kind == "u"
+        found[name] = corpus[key].view(narrow) if is_narrow else corpus[key]
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--only", default="", help="kernels whose name has this pattern")
     asked = parser.parse_args()
-    with np.load(asked.corpus, allow_pickle=False) as archive:
-        kernels = json.loads(archive["meta"].tobytes())
-    for path, question in pins.corpus(asked.corpus):
-        name = path.partition("/")[2]
+    corpus = np.load(asked.corpus, allow_pickle=False)
+    for name, kernel in json.loads(corpus["meta"].tobytes()).items():
         if re.search(asked.only, name):
-            kernel, found = kernels[name], refkernels.explain(*question)
+            inputs, outputs = (
+                named(corpus, name, side, kernel["dtypes"]) for side in ("in", "out")
+            )
+            question = kernel["op"], inputs, outputs, kernel["params"], kernel["direction"]
+            found = refkernels.explain(*question)
             named = (c for c in found.candidates if c.cause == found.cause and c.confidence)
             best = next(named, None)
             bits = best.evidence.bits if best is not None and best.evidence else 0.0

@@ -32,29 +32,6 @@ from refkernels.runs.measurement import FRAMEWORKS
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "ops"
 EQUATIONS = FOLDER / "equations.ini"
-INDEX = """# The ops
-
-What each op computes, the forms in which a kernel may compute it, the bound on its error, the
-faults that are known by name, and the function that is measured in each framework of the report.
-`python tools/write_ops.py` writes these pages from the code and from
-[equations.ini](equations.ini); `refkernels ops` lists them in a terminal.
-
-- **Shapes** are index letters: a letter is one axis, of the same length wherever it occurs; `...`
-  are any leading axes; [brackets] mark optional arrays.
-- **The bound** of an op in a format is the largest of its named forms', proven for sums in any
-  order, with or without FMA; `refkernels.registry.get(op).bound(...)` gives it element by
-  element, and `forms(...)` form by form. A format of 16 bits is held to float32 arithmetic and
-  one rounding at the end, except where a form says that it keeps something in the storage format.
-- **The condition number** is how much a relative error of the inputs is amplified; for a function
-  of one number it is |x f'(x) / f(x)|, for an op made of formulas at least that of its first form,
-  step by step.
-- **Faults** are the wrong kernels that `refkernels explain` looks for in this op by name;
-  [causes.md](../causes.md) has them all, with what to do, and the causes that it looks for in any
-  op. *Unstable* ones are the op in exact arithmetic: only their rounding differs.
-- **Frameworks**: the functions that the adapter calls. "A formula" is not the framework's own: the
-  adapter composes it from the framework's ops, and reports say so.
-
-"""
 _PLACE = re.compile(r"\{(\w+)[^}]*\}")
 
 
@@ -383,7 +360,8 @@ def page(family: str) -> str:
 
 
 def index() -> str:
-    """README.md: a table by family."""
+    """README.md: its own text, and below it a table by family."""
+    head = (FOLDER / "README.md").read_text(encoding="utf-8").partition("| oracle |")[0]
     lines = ["| oracle | op | inputs | outputs | gradients |", "|---|---|---|---|---|"]
     for family in families():
         for op in ops_of(family).values():
@@ -391,7 +369,7 @@ def index() -> str:
             gradients = ", ".join(f"`{name}`" for name in op.gradients) or "none"
             inputs, outputs = (_shapes(op, "forward", gives) for gives in (False, True))
             lines.append(f"| `{family}` | {link} | {inputs} | {outputs} | {gradients} |")
-    return INDEX + "\n".join(lines) + "\n"
+    return head + "\n".join(lines) + "\n"
 
 
 def pages() -> dict[str, str]:

@@ -33,6 +33,7 @@ class intrinsic:
 
     def __init__(self, definition: Callable[..., Any]) -> None:
         self.definition = definition
+        self.in_python: Callable[..., Any] = self  # the same function, for `interpreted`
         functools.update_wrapper(self, definition)
 
     @functools.cached_property

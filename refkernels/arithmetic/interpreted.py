@@ -8,12 +8,13 @@ import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from types import FunctionType
+from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from refkernels.arithmetic import fma as fused
+from refkernels.arithmetic.compiler import intrinsic
 from refkernels.arithmetic.jit import Kernel
 
 
@@ -24,10 +25,25 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
     function = kernel.py_func
     named = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     replaced: dict[str, Any] = {
-        name: interpreted(value) for name, value in named.items() if isinstance(value, Kernel)
+        name: interpreted(value)
+        for name, value in named.items()
+        if isinstance(value, Kernel) and value is not kernel  # the name of math.sqrt is one too
     }
-    replaced |= {name: _fma for name, value in named.items() if value is fused.fma}
-    return FunctionType(function.__code__, {**function.__globals__, **replaced})
+    for name, value in named.items():
+        if value is math:
+            replaced[name] = _MATH
+        elif isinstance(value, intrinsic):
+            replaced[name] = _fma if value is fused.fma else value.in_python
+    cells = (cell.cell_contents for cell in function.__closure__ or ())
+    held = tuple(CellType(interpreted(v) if isinstance(v, Kernel) else v) for v in cells)
+    known = {**function.__globals__, **replaced}
+    return FunctionType(function.__code__, known, closure=held or None)
+
+
+_MATH = SimpleNamespace(**vars(math))
+_MATH.ldexp = lambda x, power: math.ldexp(x, int(power))
+_MATH.sqrt = np.sqrt
+"""math of NumPy's numbers, by whose zeros one may divide."""
 
 
 def as_records(value: Any) -> Any:

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import importlib
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -62,7 +63,8 @@ class Kernel:
         if self.signatures:
             return True
         code = self.py_func.__code__
-        name = f"{Path(code.co_filename).stem}.*{code.co_name}-{code.co_firstlineno}.py*.nbi"
+        own = re.sub("[<>]", "", self.py_func.__qualname__)  # as Numba names its files
+        name = f"{Path(code.co_filename).stem}.{own}-{code.co_firstlineno}.py*.nbi"
         return self.folder is not None and any(self.folder.glob(f"*/{name}"))
 
     # What Numba asks of an object that a kernel names.

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from refkernels.arithmetic.filling import filled
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Doubles
 from refkernels.kernels.elementary import erf, erf_tables
@@ -77,13 +78,13 @@ def _bounded(x: Doubles) -> Doubles:
 
 
 def _erf(x: Doubles) -> Doubles:
-    a, values = _bounded(x), np.asarray(oracle.double_doubles(erf.erf_values, x))
+    a, values = _bounded(x), np.asarray(oracle.double_doubles(filled(erf.erf), x))
     return np.where(x == 0.0, 1.0, a * _SLOPE * np.exp(-a * a) / np.abs(values))
 
 
 def _erfc(x: Doubles) -> Doubles:
     a = _bounded(x)
-    values = np.asarray(oracle.double_doubles(erf.erfc_values, -a))
+    values = np.asarray(oracle.double_doubles(filled(erf.erfc), -a))
     return np.where(x > 0.0, a * _SLOPE / _erfcx(a), a * _SLOPE * np.exp(-a * a) / values)
 
 

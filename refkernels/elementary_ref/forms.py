@@ -16,11 +16,11 @@ slope that cancels): there 16-bit kernels compute in binary32.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.filling import filled
 from refkernels.elementwise.function import Doubles, Form
 from refkernels.elementwise.running import Primitive
 from refkernels.kernels.elementary import (
@@ -82,23 +82,19 @@ def _fast(kernel: Any) -> Any:
     return value
 
 
-def _values(kernels: Any, code: int) -> Any:
-    return partial(kernels.fill, code)
-
-
 PRIMITIVES = {
-    "exp": Primitive(_values(exponentials, exponentials.EXP), np.exp, _growth),
-    "exp2": Primitive(_values(exponentials, exponentials.EXP2), np.exp2),
-    "expm1": Primitive(_values(exponentials, exponentials.EXPM1), np.expm1),
-    "log1p": Primitive(_values(logarithms, logarithms.LOG1P), np.log1p, _logarithmic),
-    "sinh": Primitive(_values(hyperbolic, hyperbolic.SINH), np.sinh),
-    "cosh": Primitive(_values(hyperbolic, hyperbolic.COSH), np.cosh),
-    "tanh": Primitive(_values(hyperbolic, hyperbolic.TANH), np.tanh, _sigmoidal, saturates=True),
-    "erf": Primitive(erf.erf_values, _fast(erf.erf_fast), _bell, saturates=True, limit=ERF_LIMIT),
+    "exp": Primitive(filled(exponentials.exp), np.exp, _growth),
+    "exp2": Primitive(filled(exponentials.exp2, False), np.exp2),
+    "expm1": Primitive(filled(exponentials.expm1), np.expm1),
+    "log1p": Primitive(filled(logarithms.log1p), np.log1p, _logarithmic),
+    "sinh": Primitive(filled(hyperbolic.sinh), np.sinh),
+    "cosh": Primitive(filled(hyperbolic.cosh), np.cosh),
+    "tanh": Primitive(filled(hyperbolic.tanh), np.tanh, _sigmoidal, saturates=True),
+    "erf": Primitive(filled(erf.erf), _fast(erf.erf_fast), _bell, saturates=True, limit=ERF_LIMIT),
     "erfc": Primitive(
-        erf.erfc_values, _fast(erf.erfc_fast), _bell, saturates=True, limit=ERF_LIMIT
+        filled(erf.erfc), _fast(erf.erfc_fast), _bell, saturates=True, limit=ERF_LIMIT
     ),
-    "rsqrt": Primitive(_values(powers, powers.RSQRT), lambda a: 1.0 / np.sqrt(a), limit=2.0),
+    "rsqrt": Primitive(filled(powers.rsqrt, 1.0, False), lambda a: 1.0 / np.sqrt(a), limit=2.0),
 }
 
 

@@ -4,11 +4,12 @@ from functools import partial
 from typing import Any
 
 from refkernels.arithmetic.fast import Fast
+from refkernels.arithmetic.filling import filled
 from refkernels.elementary_ref import conditions, exact, forms
 from refkernels.elementary_ref.cases import cases_of
 from refkernels.elementary_ref.definitions import DEFINITIONS
 from refkernels.elementary_ref.invariants import INVARIANTS
-from refkernels.elementwise.function import Filler, Function
+from refkernels.elementwise.function import Function
 from refkernels.kernels.elementary import (
     erf as erf_kernels,
 )
@@ -16,52 +17,44 @@ from refkernels.kernels.elementary import exponentials, hyperbolic, logarithms, 
 from refkernels.kernels.elementary import gelu as gelu_kernels
 from refkernels.kernels.elementary import gelu_tanh as gelu_tanh_kernels
 from refkernels.kernels.elementary.fast import FAST
+from refkernels.kernels.elementary.logarithms import LOG, LOG2, LOG10
 
-# name: the module of its kernels, and the codes of f and f' there.
-_KERNELS: dict[str, tuple[Any, int, int]] = {
-    "exp": (exponentials, exponentials.EXP, exponentials.EXP),
-    "exp2": (exponentials, exponentials.EXP2, exponentials.EXP2_SLOPE),
-    "expm1": (exponentials, exponentials.EXPM1, exponentials.EXP),
-    "log": (logarithms, logarithms.LOG, logarithms.LOG_SLOPE),
-    "log2": (logarithms, logarithms.LOG2, logarithms.LOG2_SLOPE),
-    "log10": (logarithms, logarithms.LOG10, logarithms.LOG10_SLOPE),
-    "log1p": (logarithms, logarithms.LOG1P, logarithms.LOG1P_SLOPE),
-    "sinh": (hyperbolic, hyperbolic.SINH, hyperbolic.COSH),
-    "cosh": (hyperbolic, hyperbolic.COSH, hyperbolic.SINH),
-    "tanh": (hyperbolic, hyperbolic.TANH, hyperbolic.TANH_SLOPE),
-    "sigmoid": (logistic, logistic.SIGMOID, logistic.SIGMOID_SLOPE),
-    "silu": (logistic, logistic.SILU, logistic.SILU_SLOPE),
-    "softplus": (logistic, logistic.SOFTPLUS, logistic.SIGMOID),
-    "sqrt": (powers, powers.SQRT, powers.SQRT_SLOPE),
-    "rsqrt": (powers, powers.RSQRT, powers.RSQRT_SLOPE),
-    "reciprocal": (powers, powers.RECIPROCAL, powers.RECIPROCAL_SLOPE),
+# name: f and f', each as a kernel and what it takes before x.
+_VALUES: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    "exp": ((exponentials.exp,), (exponentials.exp,)),
+    "exp2": ((exponentials.exp2, False), (exponentials.exp2, True)),
+    "expm1": ((exponentials.expm1,), (exponentials.exp,)),
+    "log": ((logarithms.log, LOG), (logarithms.log_slope, LOG)),
+    "log2": ((logarithms.log, LOG2), (logarithms.log_slope, LOG2)),
+    "log10": ((logarithms.log, LOG10), (logarithms.log_slope, LOG10)),
+    "log1p": ((logarithms.log1p,), (logarithms.log1p_slope,)),
+    "sinh": ((hyperbolic.sinh,), (hyperbolic.cosh,)),
+    "cosh": ((hyperbolic.cosh,), (hyperbolic.sinh,)),
+    "tanh": ((hyperbolic.tanh,), (hyperbolic.tanh_slope,)),
+    "sigmoid": ((logistic.sigmoid,), (logistic.sigmoid_slope,)),
+    "silu": ((logistic.silu,), (logistic.silu_slope,)),
+    "softplus": ((logistic.softplus,), (logistic.sigmoid,)),
+    "sqrt": ((powers.sqrt,), (powers.rsqrt, 0.5, False)),
+    "rsqrt": ((powers.rsqrt, 1.0, False), (powers.rsqrt, -0.5, True)),
+    "reciprocal": ((powers.reciprocal,), (powers.reciprocal_slope,)),
+    "erf": ((erf_kernels.erf,), (erf_kernels.erf_slope,)),
+    "erfc": ((erf_kernels.erfc,), (erf_kernels.erfc_slope,)),
+    "gelu": ((gelu_kernels.gelu,), (gelu_kernels.gelu_slope,)),
+    "gelu_tanh": ((gelu_tanh_kernels.gelu_tanh,), (gelu_tanh_kernels.gelu_tanh_slope,)),
 }
-# The same of kernels by name, and the bound of the fast one.
-_NAMED: dict[str, tuple[Any, float]] = {
-    "erf": (erf_kernels, erf_kernels.FAST_ERF_BOUND),
-    "erfc": (erf_kernels, erf_kernels.FAST_ERFC_BOUND),
-    "gelu": (gelu_kernels, gelu_kernels.FAST_GELU_BOUND),
-    "gelu_tanh": (gelu_tanh_kernels, gelu_tanh_kernels.FAST_GELU_TANH_BOUND),
+_FAST = FAST | {
+    "erf": Fast(erf_kernels.erf_fast, erf_kernels.FAST_ERF_BOUND),
+    "erfc": Fast(erf_kernels.erfc_fast, erf_kernels.FAST_ERFC_BOUND),
+    "gelu": Fast(gelu_kernels.gelu_fast, gelu_kernels.FAST_GELU_BOUND),
+    "gelu_tanh": Fast(gelu_tanh_kernels.gelu_tanh_fast, gelu_tanh_kernels.FAST_GELU_TANH_BOUND),
 }
-
-
-def _tiers(name: str) -> tuple[Fast, Filler, Filler]:
-    """The float64 tier, and the double-doubles of values and slopes."""
-    if name in _NAMED:
-        kernels, error = _NAMED[name]
-        fast, *fillers = (
-            getattr(kernels, f"{name}_{part}") for part in ("fast", "values", "slopes")
-        )
-        return Fast(fast, error), *fillers
-    kernels, value, slope = _KERNELS[name]
-    return FAST[name], partial(kernels.fill, value), partial(kernels.fill, slope)
 
 
 def _function(name: str) -> Function:
-    fast, values, slopes = _tiers(name)
+    values, slopes = (filled(*parts) for parts in _VALUES[name])
     return Function(
         name=name,
-        fast=fast,
+        fast=_FAST[name],
         values=values,
         slopes=slopes,
         exact_value=exact.ball(name),
@@ -78,4 +71,4 @@ def _function(name: str) -> Function:
     )
 
 
-FUNCTIONS = tuple(_function(name) for name in (*_KERNELS, *_NAMED))
+FUNCTIONS = tuple(_function(name) for name in _VALUES)

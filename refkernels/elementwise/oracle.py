@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats, tiers
+from refkernels.arithmetic import formats, small, tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.blocks import BLOCK, CACHED, spread
 from refkernels.arithmetic.enclosure import Enclosure, Relative, trusted
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.interpreted import interpreted
 from refkernels.arithmetic.jit import njit
 from refkernels.arithmetic.ladder import Draft, Open, climb
 from refkernels.arithmetic.mode import with_default_fenv
@@ -26,6 +27,7 @@ from refkernels.elementwise.product import multiply_all
 
 _CHUNK = 1 << 22  # elements tested at a time, to save memory
 _MANY = 1 << 20  # elements beyond which Python's work for a block costs more than a fuller cache
+_INTERPRETED = 256  # elements that NumPy handles while Python handles one
 _HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast guarantees the sign only
 # The exponent fields between them, without zeros and infinities, as an offset and a length.
 _LOWEST, _SPREAD = np.uint64(1023 - 199), np.uint64(398)
@@ -239,6 +241,10 @@ def _judge(hi: Any, outward: float, ties: Any, zeros: bool, marks: Any) -> tuple
 
 def _double_double(kernel: Filler, x: Array) -> Columns:
     columns = _columns(x.size)
+    if small.allowance.covers(kernel, _INTERPRETED * x.size, kernel=kernel):
+        with np.errstate(all="ignore"):
+            interpreted(kernel)(to_float64(x), *columns)
+        return columns
 
     def block(start: int, stop: int) -> None:
         kernel(to_float64(x[start:stop]), *(column[start:stop] for column in columns))

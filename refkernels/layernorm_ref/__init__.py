@@ -12,7 +12,6 @@ lists the op.
 
 from typing import TYPE_CHECKING
 
-from refkernels.layernorm_ref import solution
 from refkernels.layernorm_ref.algorithms import (
     Moments,
     backward_plain,
@@ -34,7 +33,8 @@ from refkernels.layernorm_ref.properties import (
     backward_condition,
     forward_condition,
 )
-from refkernels.op import Op
+from refkernels.layernorm_ref.solution import solution
+from refkernels.op import DIRECTIONS, Op
 
 if TYPE_CHECKING:
     from refkernels.ops.formulas import Formulas
@@ -87,7 +87,7 @@ OPS = (
         backward_condition=backward_condition,
         forward_plain=forward_plain,
         backward_plain=backward_plain,
-        solvers={"forward": solution.forward, "backward": solution.backward},
+        solvers=dict.fromkeys(DIRECTIONS, solution),
         invariants=INVARIANTS,
         cases=cases,
         row_inputs=("x",),

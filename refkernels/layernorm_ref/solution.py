@@ -11,65 +11,35 @@ from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.layernorm_ref import bounds, properties
 from refkernels.layernorm_ref.arguments import prepare
-from refkernels.layernorm_ref.oracle import (
-    Backward,
-    BackwardArrays,
-    Forward,
-    ForwardArrays,
-    Solved,
-    solve_backward,
-    solve_forward,
-)
+from refkernels.layernorm_ref.oracle import Solved, solve_backward, solve_forward
 
 
 @dataclass(frozen=True)
-class LayerNormForward:
-    """The certified y, mean and rstd, with their bound: a `refkernels.op.Solution`."""
+class LayerNormSolution:
+    """The certified outputs or gradients, with their bound: a `refkernels.op.Solution`."""
 
-    solved: Solved[Forward]
+    solved: Solved[Any]
 
     @property
-    def answer(self) -> Forward:
+    def answer(self) -> Any:
         return self.solved.answer
 
     @with_default_fenv
-    def bound(self, format: Format) -> ForwardArrays:
-        return bounds.bound_of_forward(self.solved.problem, self.solved.statistics, format)
+    def bound(self, format: Format) -> Any:
+        problem, answer, statistics = self.solved.problem, self.answer, self.solved.statistics
+        if problem.dy is None:
+            return bounds.bound_of_forward(problem, statistics, format)
+        return bounds.bound_of_backward(problem, answer, statistics, format)
 
     @with_default_fenv
-    def condition(self) -> ForwardArrays:
-        solved = self.solved
-        return properties.condition_of_forward(solved.problem, solved.answer, solved.statistics)
-
-
-@dataclass(frozen=True)
-class LayerNormBackward:
-    """The certified dx, dweight and dbias, with their bound: a `refkernels.op.Solution`."""
-
-    solved: Solved[Backward]
-
-    @property
-    def answer(self) -> Backward:
-        return self.solved.answer
-
-    @with_default_fenv
-    def bound(self, format: Format) -> BackwardArrays:
-        solved = self.solved
-        return bounds.bound_of_backward(solved.problem, solved.answer, solved.statistics, format)
-
-    @with_default_fenv
-    def condition(self) -> BackwardArrays:
-        solved = self.solved
-        return properties.condition_of_backward(solved.problem, solved.answer, solved.statistics)
+    def condition(self) -> Any:
+        backward = self.solved.problem.dy is not None
+        of = properties.condition_of_backward if backward else properties.condition_of_forward
+        return of(self.solved.problem, self.answer, self.solved.statistics)
 
 
 @with_default_fenv
-def forward(*, certify: Certify, **arguments: Any) -> LayerNormForward:
-    """`oracle.forward`, with the bound and condition numbers; arguments by name."""
-    return LayerNormForward(solve_forward(prepare(**arguments), Question.parse(certify)))
-
-
-@with_default_fenv
-def backward(dy: Any, *, certify: Certify, **arguments: Any) -> LayerNormBackward:
-    """`oracle.backward`, with the bound and condition numbers; arguments by name."""
-    return LayerNormBackward(solve_backward(prepare(dy=dy, **arguments), Question.parse(certify)))
+def solution(*, certify: Certify, **arguments: Any) -> LayerNormSolution:
+    """`oracle.forward`, or `oracle.backward` where dy is given, with what follows from it."""
+    solve: Any = solve_backward if "dy" in arguments else solve_forward
+    return LayerNormSolution(solve(prepare(**arguments), Question.parse(certify)))

@@ -32,7 +32,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify
 from refkernels.matmul_ref import algorithms, bounds, cases, contraction, oracle
-from refkernels.matmul_ref.solution import ProductSolution, alone
+from refkernels.matmul_ref.solution import solver
 from refkernels.op import Op, Sum
 
 if TYPE_CHECKING:
@@ -246,14 +246,14 @@ def _matmul_backward(dc: Any, a: Any, b: Any) -> tuple[contraction.Contraction, 
     )
 
 
-def _linear(x: Any, weight: Any, bias: Any) -> contraction.Contraction:
+def _linear(x: Any, weight: Any, bias: Any = None) -> contraction.Contraction:
     return contraction.of_linear(
         as_float_array(x, "x"), as_float_array(weight, "weight"), _optional(bias)
     )
 
 
 def _linear_backward(
-    dy: Any, x: Any, weight: Any, bias: Any
+    dy: Any, x: Any, weight: Any, bias: Any = None
 ) -> tuple[contraction.Contraction, ...]:
     return contraction.of_linear_backward(
         as_float_array(dy, "dy"),
@@ -265,25 +265,6 @@ def _linear_backward(
 
 def _optional(bias: Any) -> Array | None:
     return None if bias is None else as_float_array(bias, "bias")
-
-
-def _solve(a: Any, b: Any, *, certify: Certify) -> ProductSolution:
-    return ProductSolution((_matmul(a, b),), certify, alone, alone)
-
-
-def _solve_backward(dc: Any, a: Any, b: Any, *, certify: Certify) -> ProductSolution:
-    return ProductSolution(_matmul_backward(dc, a, b), certify, Backward, MatmulBackwardArrays)
-
-
-def _solve_linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify) -> ProductSolution:
-    return ProductSolution((_linear(x, weight, bias),), certify, alone, alone)
-
-
-def _solve_linear_backward(
-    dy: Any, x: Any, weight: Any, bias: Any = None, *, certify: Certify
-) -> ProductSolution:
-    parts = _linear_backward(dy, x, weight, bias)
-    return ProductSolution(parts, certify, LinearBackward, LinearBackwardArrays)
 
 
 def _definition(name: str) -> "Formulas":
@@ -308,7 +289,10 @@ OPS = (
         backward_condition=backward_condition,
         forward_plain=forward_plain,
         backward_plain=backward_plain,
-        solvers={"forward": _solve, "backward": _solve_backward},
+        solvers={
+            "forward": solver(_matmul),
+            "backward": solver(_matmul_backward, Backward, MatmulBackwardArrays),
+        },
         cases=cases.matmul,
         row_inputs=("a",),
         row_gradients=("da",),
@@ -334,7 +318,10 @@ OPS = (
         backward_condition=linear_backward_condition,
         forward_plain=linear_plain,
         backward_plain=linear_backward_plain,
-        solvers={"forward": _solve_linear, "backward": _solve_linear_backward},
+        solvers={
+            "forward": solver(_linear),
+            "backward": solver(_linear_backward, LinearBackward, LinearBackwardArrays),
+        },
         cases=cases.linear,
         row_inputs=("x",),
         row_gradients=("dx",),

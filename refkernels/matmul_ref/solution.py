@@ -53,3 +53,16 @@ class ProductSolution:
 def alone(output: Any) -> Any:
     """The result of an op with one output."""
     return output
+
+
+def solver(
+    products: Callable[..., Any], enclosures: Any = alone, arrays: Any = alone
+) -> Callable[..., ProductSolution]:
+    """What solves an op whose arrays `products` makes a product of, or one for each gradient."""
+
+    def solve(*, certify: Certify, **named: Any) -> ProductSolution:
+        parts = products(**named)
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        return ProductSolution(parts, certify, enclosures, arrays)
+
+    return solve

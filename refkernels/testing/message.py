@@ -2,6 +2,7 @@
 suggested fix."""
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -51,13 +52,21 @@ def _element_lines(answer: JudgedOutput, place: int, limit: str) -> list[str]:
     index = f"[{', '.join(map(str, element['index']))}]" if element["index"] else ""
     lines = [
         f"  {answer.name}{index} = {element['got']['decimal']} ({element['got']['hex']})",
-        f"    exact {element['exact']['decimal']} ({element['exact']['hex']})",
+        f"    exact {_certain(**element['exact'])}",
         f"    {_error(element, limit, answer.format.name)}",
     ]
     for source, value in element["inputs"].items():
         axes = ", ".join(str(axis) for axis in value["index"])
         lines.append(f"    {source}{axes and f'[{axes}]'} = {value['decimal']} ({value['hex']})")
     return lines
+
+
+def _certain(decimal: str, hex: str, radius: str) -> str:
+    """An exact value in the digits that its radius leaves certain, and in hex."""
+    value, spread = Decimal(decimal), Decimal(radius)
+    if value and spread:
+        decimal = f"{value:.{max(value.adjusted() - spread.adjusted() - 1, 0)}e}"
+    return f"{decimal} ({hex})"
 
 
 def _error(element: dict[str, Any], limit: str, format: str) -> str:

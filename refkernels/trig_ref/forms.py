@@ -5,11 +5,11 @@ the order of operations."""
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.filling import filled
 from refkernels.elementwise.function import Form
 from refkernels.elementwise.running import Primitive
 from refkernels.kernels.trigonometric import turns, values
@@ -20,11 +20,11 @@ PI = 2 * (Fraction(PIO2_HIGH) + Fraction(PIO2_LOW))
 
 
 PRIMITIVES = {
-    "sin": Primitive(partial(values.fill_values, SIN), np.sin),
-    "cos": Primitive(partial(values.fill_values, COS), np.cos),
-    "tan": Primitive(partial(values.fill_values, TAN), np.tan),
-    "sinpi": Primitive(partial(turns.fill_values, SIN)),
-    "cospi": Primitive(partial(turns.fill_values, COS)),
+    "sin": Primitive(filled(values.value, SIN), np.sin),
+    "cos": Primitive(filled(values.value, COS), np.cos),
+    "tan": Primitive(filled(values.value, TAN), np.tan),
+    "sinpi": Primitive(filled(turns.value, SIN)),
+    "cospi": Primitive(filled(turns.value, COS)),
 }
 
 

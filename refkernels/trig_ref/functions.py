@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.filling import filled
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Doubles, Function
 from refkernels.kernels.trigonometric import float64, inverse, inverse_float64, turns, values
@@ -14,9 +15,6 @@ from refkernels.trig_ref.cases import cases_of
 from refkernels.trig_ref.definitions import DEFINITIONS
 from refkernels.trig_ref.invariants import INVARIANTS
 
-_DIRECT, _ARC, _TURNS = (
-    (kernels.fill_values, kernels.fill_slopes) for kernels in (values, inverse, turns)
-)
 _ARC_FAST = inverse_float64.FAST
 
 
@@ -87,24 +85,24 @@ def _tangent_of_turns(x: Doubles) -> Doubles:
 
 # name: the kernels, their code of f, the float64 tier, the condition numbers of f and of f'.
 _KERNELS: dict[str, tuple[Any, int, Any, Any, Any]] = {
-    "sin": (_DIRECT, values.SIN, float64.FAST, _inverse, _direct),
-    "cos": (_DIRECT, values.COS, float64.FAST, _direct, _inverse),
-    "tan": (_DIRECT, values.TAN, float64.FAST, _both, _twice),
-    "asin": (_ARC, inverse.ASIN, _ARC_FAST, partial(_condition, np.arcsin), _slope_condition),
-    "acos": (_ARC, inverse.ACOS, _ARC_FAST, partial(_condition, np.arccos), _slope_condition),
-    "atan": (_ARC, inverse.ATAN, _ARC_FAST, _atan_condition, _atan_slope_condition),
-    "sinpi": (_TURNS, values.SIN, turns.FAST, _cotangent, _tangent_of_turns),
-    "cospi": (_TURNS, values.COS, turns.FAST, _tangent_of_turns, _cotangent),
+    "sin": (values, values.SIN, float64.FAST, _inverse, _direct),
+    "cos": (values, values.COS, float64.FAST, _direct, _inverse),
+    "tan": (values, values.TAN, float64.FAST, _both, _twice),
+    "asin": (inverse, inverse.ASIN, _ARC_FAST, partial(_condition, np.arcsin), _slope_condition),
+    "acos": (inverse, inverse.ACOS, _ARC_FAST, partial(_condition, np.arccos), _slope_condition),
+    "atan": (inverse, inverse.ATAN, _ARC_FAST, _atan_condition, _atan_slope_condition),
+    "sinpi": (turns, values.SIN, turns.FAST, _cotangent, _tangent_of_turns),
+    "cospi": (turns, values.COS, turns.FAST, _tangent_of_turns, _cotangent),
 }
 
 
 def _function(name: str) -> Function:
-    (value, slope), code, fast, condition, slope_condition = _KERNELS[name]
+    kernels, code, fast, condition, slope_condition = _KERNELS[name]
     return Function(
         name=name,
         fast=fast[name],
-        values=partial(value, code),
-        slopes=partial(slope, code),
+        values=filled(kernels.value, code),
+        slopes=filled(kernels.slope, code),
         exact_value=exact.ball(name),
         exact_slope=exact.ball(f"{name}'"),
         exact_gradient=exact.atan_gradient if name == "atan" else None,

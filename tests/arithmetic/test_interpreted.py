@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from refkernels.arithmetic.double_double import dd_div, dd_mul, dd_sqrt
 from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.interpreted import _ROUNDED_TWICE, by_rationals, interpreted
 from refkernels.arithmetic.jit import njit
+from refkernels.elementary_ref import functions as elementary
+from refkernels.trig_ref import functions as trigonometric
 
+FUNCTIONS = [*elementary.FUNCTIONS, *trigonometric.FUNCTIONS]
 SPECIAL = (0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 2.0**-1022, 1.7e308, -1.7e308)
 
 
@@ -41,13 +43,14 @@ def test_a_fused_multiply_that_rounds_twice_is_detected() -> None:
         assert float(a * b + c) != fused(*_ROUNDED_TWICE[1])
 
 
-@pytest.mark.parametrize("kernel", [dd_mul, dd_div, dd_sqrt], ids=lambda kernel: kernel.__name__)
-def test_kernels_call_what_python_interprets(kernel) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_double_doubles_of_a_function_have_the_kernels_bits(function) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(1)
-    number = kernel.py_func.__code__.co_argcount
-    for _ in range(300):
-        heads = np.abs(rng.standard_normal(number // 2)) + 1.0
-        pairs = [float(part) for head in heads for part in (head, head * 2.0**-55)]
-        numbers = [np.float64(part) for part in pairs]
-        assert hexes(interpreted(kernel)(*numbers)) == hexes(kernel(*numbers))
-    assert number >= 2
+    bits = rng.integers(0, 1 << 64, 60, dtype=np.uint64)
+    x = np.concatenate([rng.normal(0.0, 3.0, 40), bits.view(np.float64), SPECIAL])
+    for kernel in (function.values, function.slopes):
+        wanted, got = ([*np.zeros((3, x.size)), np.zeros(x.size, np.int64)] for _ in range(2))
+        kernel(x, *wanted)
+        with np.errstate(all="ignore"):
+            interpreted(kernel)(x, *got)
+        assert list(map(hexes, map(tuple, got))) == list(map(hexes, map(tuple, wanted)))

@@ -78,7 +78,7 @@ def _erf_series(x: Any) -> Any:
 
 
 @inner
-def _erf(x: Any) -> Any:
+def erf(x: Any) -> Any:
     """erf(x) as (high, low, radius, scale)."""
     a = abs(x)
     if a == 0.0 or x != x:
@@ -102,7 +102,7 @@ def _erf(x: Any) -> Any:
 
 
 @inner
-def _erfc(x: Any) -> Any:
+def erfc(x: Any) -> Any:
     """erfc(x) as (high, low, radius, scale)."""
     if not math.isfinite(x):
         return exactly(x if x != x else 1.0 - math.copysign(1.0, x))
@@ -117,13 +117,13 @@ def _erfc(x: Any) -> Any:
         return place(high, low, high * error, k)
     if x < -CERTAIN:
         return 2.0, -0.5 * TINIEST, 0.5 * TINIEST, 0
-    high, low, radius, _ = _erf(-x)
+    high, low, radius, _ = erf(-x)
     high, low = dd_add_double(high, low, 1.0)
     return high, low, (radius + high * (2 * U**2)) * (1.0 + 2.0**-40), 0
 
 
 @inner
-def _erf_slope(x: Any) -> Any:
+def erf_slope(x: Any) -> Any:
     """2/sqrt(pi) exp(-x^2) as (high, low, radius, scale)."""
     if not math.isfinite(x):
         return exactly(x if x != x else 0.0)
@@ -138,33 +138,11 @@ def _erf_slope(x: Any) -> Any:
     return place(high, low, high * error, k)
 
 
-@njit(nogil=True)
-def erf_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """erf(x) in (hi + lo ± radius) 2^scale for every float64 x."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _erf(x[i])
-
-
-@njit(nogil=True)
-def erfc_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """erfc(x) in (hi + lo ± radius) 2^scale for every float64 x."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _erfc(x[i])
-
-
-@njit(nogil=True)
-def erf_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """2/sqrt(pi) exp(-x^2) for every float64 x; 0 at infinities."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _erf_slope(x[i])
-
-
-@njit(nogil=True)
-def erfc_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+@inner
+def erfc_slope(x: Any) -> Any:
     """-2/sqrt(pi) exp(-x^2) for every float64 x; -0 at infinities."""
-    for i in range(x.size):
-        high, low, radius[i], scale[i] = _erf_slope(x[i])
-        hi[i], lo[i] = -high, -low
+    high, low, radius, scale = erf_slope(x)
+    return -high, -low, radius, scale
 
 
 @njit(nogil=True)

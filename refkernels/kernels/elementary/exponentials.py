@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.double_double import U, dd_mul, dd_mul_double
-from refkernels.arithmetic.jit import inner, njit
+from refkernels.arithmetic.jit import inner
 from refkernels.kernels.elementary.exponential import (
     EXP_ERROR,
     FAR,
@@ -31,7 +31,6 @@ from refkernels.kernels.elementary.results import (
 )
 from refkernels.kernels.elementary.tables import LN2_HIGH, LN2_LOW
 
-EXP, EXP2, EXP2_SLOPE, EXPM1 = 0, 1, 2, 3
 EXP2_ERROR = 8 * U**2
 EXP2_SLOPE_ERROR = 16 * U**2
 _BEYOND_ONE = 700.0  # beyond it, one term of exp(x) - 1 is below every digit of the other
@@ -50,7 +49,7 @@ def _out_of_scale(x: Any) -> Any:
 
 
 @inner
-def _exp(x: Any) -> Any:
+def exp(x: Any) -> Any:
     if x == 0.0:
         return exactly(1.0)
     if not math.isfinite(x):
@@ -64,7 +63,7 @@ def _exp(x: Any) -> Any:
 
 
 @inner
-def _exp2(x: Any, slope: bool) -> Any:
+def exp2(slope: bool, x: Any) -> Any:
     if not math.isfinite(x):
         return exactly(0.0 if x < 0.0 else x)
     if abs(x) > FARTHEST:
@@ -84,7 +83,7 @@ def _exp2(x: Any, slope: bool) -> Any:
 
 
 @inner
-def _expm1(x: Any) -> Any:
+def expm1(x: Any) -> Any:
     if x == 0.0:
         return exactly(x)
     if not math.isfinite(x):
@@ -100,15 +99,3 @@ def _expm1(x: Any) -> Any:
         return place(high, low, high * (exp_error(x) + 2.0**-900), k)
     high, low, radius = expm1_dd(x, 0.0)
     return high, low, radius, 0
-
-
-@njit(nogil=True)
-def fill(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """The function of that code for every element, as `elementwise.function.Function` asks."""
-    for i in range(x.size):
-        if code == EXP:
-            hi[i], lo[i], radius[i], scale[i] = _exp(x[i])
-        elif code == EXPM1:
-            hi[i], lo[i], radius[i], scale[i] = _expm1(x[i])
-        else:
-            hi[i], lo[i], radius[i], scale[i] = _exp2(x[i], code == EXP2_SLOPE)

@@ -62,7 +62,7 @@ def _arguments(a: Any) -> Any:
 
 
 @inner
-def _gelu(x: Any) -> Any:
+def gelu(x: Any) -> Any:
     """gelu(x) as (high, low, radius, scale)."""
     if x == 0.0 or not math.isfinite(x):
         return exactly(-0.0 if x == -math.inf else x)
@@ -84,7 +84,7 @@ def _gelu(x: Any) -> Any:
 
 
 @inner
-def _slope(x: Any) -> Any:
+def gelu_slope(x: Any) -> Any:
     """gelu'(x) as (high, low, radius, scale)."""
     if not math.isfinite(x):
         return exactly(x if x != x else (1.0 if x > 0.0 else -0.0))
@@ -111,20 +111,6 @@ def _slope(x: Any) -> Any:
         return place(high, low, radius, k)
     high, low, radius = one_minus(high, low, radius, k)
     return high, low, radius, 0
-
-
-@njit(nogil=True)
-def gelu_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """gelu(x) in (hi + lo ± radius) 2^scale for every float64 x; -0 at -infinity."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _gelu(x[i])
-
-
-@njit(nogil=True)
-def gelu_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """gelu'(x) in (hi + lo ± radius) 2^scale for every float64 x; -0 at -infinity."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _slope(x[i])
 
 
 @njit(nogil=True)

@@ -80,7 +80,7 @@ def _one_plus(eh: Any, el: Any, k: int) -> Any:
 
 
 @inner
-def _gelu_tanh(x: Any) -> Any:
+def gelu_tanh(x: Any) -> Any:
     """gelu_tanh(x) as (high, low, radius, scale)."""
     if x == 0.0 or not math.isfinite(x):
         return exactly(-0.0 if x == -math.inf else x)
@@ -103,7 +103,7 @@ def _gelu_tanh(x: Any) -> Any:
 
 
 @inner
-def _slope(x: Any) -> Any:
+def gelu_tanh_slope(x: Any) -> Any:
     """The slope of gelu_tanh as (high, low, radius, scale)."""
     if not math.isfinite(x):
         return exactly(x if x != x else (1.0 if x > 0.0 else -0.0))
@@ -132,20 +132,6 @@ def _slope(x: Any) -> Any:
     factor = math.ldexp(1.0, k)
     high, low = dd_add_double(-high * factor, -low * factor, 1.0)
     return high, low, (radius * factor + high * (2 * U**2)) * (1.0 + 2.0**-40), 0
-
-
-@njit(nogil=True)
-def gelu_tanh_values(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """gelu_tanh(x) in (hi + lo ± radius) 2^scale for every float64 x; -0 at -infinity."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _gelu_tanh(x[i])
-
-
-@njit(nogil=True)
-def gelu_tanh_slopes(x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """Its slope in (hi + lo ± radius) 2^scale for every float64 x; -0 at -infinity."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _slope(x[i])
 
 
 @njit(nogil=True)

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from refkernels.arithmetic.double_double import U, dd_add, dd_add_double, dd_div, dd_mul
-from refkernels.arithmetic.jit import inner, njit
+from refkernels.arithmetic.jit import inner
 from refkernels.kernels.elementary.exponential import FARTHEST, exp_dd, expm1_dd
 from refkernels.kernels.elementary.exponentials import exp_error
 from refkernels.kernels.elementary.results import (
@@ -26,7 +26,6 @@ from refkernels.kernels.elementary.results import (
     vanishing,
 )
 
-SINH, COSH, TANH, TANH_SLOPE = 0, 1, 2, 3
 SINH_ERROR = 10 * U**2
 COSH_ERROR = 14 * U**2
 TANH_ERROR = 13 * U**2
@@ -36,26 +35,26 @@ _NEGLECTED = 2.0**-115  # e^(-2 LARGE)
 
 
 @inner
-def _sinh_cosh_large(code: int, x: Any) -> Any:
+def _large(odd: bool, x: Any) -> Any:
     size = abs(x)
     if size > FARTHEST:
-        return beyond(x if code == SINH else size)
+        return beyond(x if odd else size)
     high, low, k = exp_dd(size, 0.0)
     radius = high * (exp_error(size) + _NEGLECTED)
-    if code == SINH and x < 0.0:
+    if odd and x < 0.0:
         high, low = -high, -low
     return place(high, low, radius, k - 1)
 
 
 @inner
-def _sinh(x: Any) -> Any:
+def sinh(x: Any) -> Any:
     if x == 0.0 or not math.isfinite(x):
         return exactly(x)
     size = abs(x)
     if size < SQUARE:
         return tiny_product(1.0, 1.0 / 6.0, x, 2)
     if size > LARGE:
-        return _sinh_cosh_large(SINH, x)
+        return _large(True, x)
     mh, ml, radius = expm1_dd(size, 0.0)
     qh, ql = dd_add_double(mh, ml, 1.0)
     qh, ql = dd_div(mh, ml, qh, ql)
@@ -66,7 +65,7 @@ def _sinh(x: Any) -> Any:
 
 
 @inner
-def _cosh(x: Any) -> Any:
+def cosh(x: Any) -> Any:
     if x == 0.0:
         return exactly(1.0)
     size = abs(x)
@@ -75,7 +74,7 @@ def _cosh(x: Any) -> Any:
     if size < SQUARE:
         return tiny_sum(1.0, 0.5, x, 2)
     if size > LARGE:
-        return _sinh_cosh_large(COSH, x)
+        return _large(False, x)
     high, low, k = exp_dd(size, 0.0)
     factor = math.ldexp(1.0, k)
     high, low = high * factor, low * factor
@@ -85,7 +84,7 @@ def _cosh(x: Any) -> Any:
 
 
 @inner
-def _tanh(x: Any) -> Any:
+def tanh(x: Any) -> Any:
     if x == 0.0 or math.isnan(x):
         return exactly(x)
     size = abs(x)
@@ -123,7 +122,7 @@ def logistic_slope(y: Any) -> Any:
 
 
 @inner
-def _tanh_slope(x: Any) -> Any:
+def tanh_slope(x: Any) -> Any:
     if x == 0.0:
         return exactly(1.0)
     if not math.isfinite(x):
@@ -132,17 +131,3 @@ def _tanh_slope(x: Any) -> Any:
         return tiny_sum(1.0, -1.0, x, 2)
     high, low, radius, k = logistic_slope(2.0 * min(abs(x), 2.0**1000))
     return place(high, low, radius, k + 2)
-
-
-@njit(nogil=True)
-def fill(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """The function of that code for every element, as `elementwise.function.Function` asks."""
-    for i in range(x.size):
-        if code == SINH:
-            hi[i], lo[i], radius[i], scale[i] = _sinh(x[i])
-        elif code == COSH:
-            hi[i], lo[i], radius[i], scale[i] = _cosh(x[i])
-        elif code == TANH:
-            hi[i], lo[i], radius[i], scale[i] = _tanh(x[i])
-        else:
-            hi[i], lo[i], radius[i], scale[i] = _tanh_slope(x[i])

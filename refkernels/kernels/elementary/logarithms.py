@@ -12,7 +12,7 @@ from typing import Any
 
 from refkernels.arithmetic.double_double import DIV_ERROR, U, dd_div, dd_mul
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.jit import inner, njit
+from refkernels.arithmetic.jit import inner
 from refkernels.kernels.elementary.logarithm import LOG_ERROR, log1p_dd, log_dd
 from refkernels.kernels.elementary.powers import inverse_parts
 from refkernels.kernels.elementary.results import (
@@ -29,13 +29,13 @@ from refkernels.kernels.elementary.tables import (
     INV_LN10_LOW,
 )
 
-LOG, LOG2, LOG10, LOG1P, LOG_SLOPE, LOG2_SLOPE, LOG10_SLOPE, LOG1P_SLOPE = range(8)
+LOG, LOG2, LOG10 = range(3)
 SCALED_LOG_ERROR = LOG_ERROR + 8 * U**2  # log2 and log10
 SCALED_INVERSE_ERROR = 8 * U**2
 
 
 @inner
-def _log(code: int, x: Any) -> Any:
+def log(code: int, x: Any) -> Any:
     if x == 0.0:
         return exactly(-math.inf)
     if not x > 0.0:
@@ -58,7 +58,7 @@ def _log(code: int, x: Any) -> Any:
 
 
 @inner
-def _log1p(x: Any) -> Any:
+def log1p(x: Any) -> Any:
     if x == -1.0:
         return exactly(-math.inf)
     if not x > -1.0:
@@ -72,15 +72,15 @@ def _log1p(x: Any) -> Any:
 
 
 @inner
-def _log_slope(code: int, x: Any) -> Any:
+def log_slope(code: int, x: Any) -> Any:
     if not x >= 0.0:
         return exactly(math.nan)
     if x == 0.0 or x == math.inf:
         return exactly(1.0 / x)
     high, low, radius, exponent = inverse_parts(x)
-    if code == LOG_SLOPE:
+    if code == LOG:
         return place(high, low, radius, exponent)
-    if code == LOG2_SLOPE:
+    if code == LOG2:
         high, low = dd_mul(high, low, INV_LN2_HIGH, INV_LN2_LOW)
     else:
         high, low = dd_mul(high, low, INV_LN10_HIGH, INV_LN10_LOW)
@@ -88,7 +88,7 @@ def _log_slope(code: int, x: Any) -> Any:
 
 
 @inner
-def _log1p_slope(x: Any) -> Any:
+def log1p_slope(x: Any) -> Any:
     if not x >= -1.0:
         return exactly(math.nan)
     if x == math.inf:
@@ -106,17 +106,3 @@ def _log1p_slope(x: Any) -> Any:
         return place(2.0, 0.0, 0.0, -exponent)
     high, low = dd_div(1.0, 0.0, m, low)
     return place(high, low, high * DIV_ERROR, -exponent)
-
-
-@njit(nogil=True)
-def fill(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """The function of that code for every element, as `elementwise.function.Function` asks."""
-    for i in range(x.size):
-        if code == LOG1P:
-            hi[i], lo[i], radius[i], scale[i] = _log1p(x[i])
-        elif code == LOG1P_SLOPE:
-            hi[i], lo[i], radius[i], scale[i] = _log1p_slope(x[i])
-        elif code < LOG1P:
-            hi[i], lo[i], radius[i], scale[i] = _log(code, x[i])
-        else:
-            hi[i], lo[i], radius[i], scale[i] = _log_slope(code, x[i])

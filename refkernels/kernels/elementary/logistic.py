@@ -25,7 +25,7 @@ from refkernels.arithmetic.double_double import (
     dd_mul_double,
 )
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.jit import inner, njit
+from refkernels.arithmetic.jit import inner
 from refkernels.elementwise.product import multiply
 from refkernels.kernels.elementary.exponential import FARTHEST, exp_dd
 from refkernels.kernels.elementary.exponentials import exp_error
@@ -42,7 +42,6 @@ from refkernels.kernels.elementary.results import (
 )
 from refkernels.kernels.elementary.tables import LN2_HIGH, LN2_LOW
 
-SIGMOID, SILU, SOFTPLUS, SIGMOID_SLOPE, SILU_SLOPE = range(5)
 SIGMOID_ERROR = 18 * U**2
 SILU_SLOPE_ERROR = 40 * U**2
 SOFTPLUS_ERROR = LOG_ERROR + 8 * U**2
@@ -67,7 +66,7 @@ def _beside(value: Any, high: Any, low: Any, k: int, sign: Any) -> Any:
 
 
 @inner
-def _sigmoid(x: Any) -> Any:
+def sigmoid(x: Any) -> Any:
     if x == 0.0:
         return exactly(0.5)
     if not math.isfinite(x):
@@ -91,17 +90,17 @@ def _sigmoid(x: Any) -> Any:
 
 
 @inner
-def _silu(x: Any) -> Any:
+def silu(x: Any) -> Any:
     if x == 0.0 or x == -math.inf:
         return exactly(x if x == 0.0 else -0.0)
     if abs(x) < LINEAR:
         return tiny_product(0.5, 0.25, x, 1)
-    high, low, radius, scale = _sigmoid(x)
+    high, low, radius, scale = sigmoid(x)
     return multiply(x, high, low, radius, scale)
 
 
 @inner
-def _softplus(x: Any) -> Any:
+def softplus(x: Any) -> Any:
     if not math.isfinite(x):
         return exactly(0.0 if x < 0.0 else x)
     if x == 0.0:
@@ -123,7 +122,7 @@ def _softplus(x: Any) -> Any:
 
 
 @inner
-def _sigmoid_slope(x: Any) -> Any:
+def sigmoid_slope(x: Any) -> Any:
     if not math.isfinite(x):
         return exactly(x if math.isnan(x) else 0.0)
     if x == 0.0:
@@ -135,7 +134,7 @@ def _sigmoid_slope(x: Any) -> Any:
 
 
 @inner
-def _silu_slope(x: Any) -> Any:
+def silu_slope(x: Any) -> Any:
     if not math.isfinite(x):
         return exactly(x if math.isnan(x) else (1.0 if x > 0.0 else -0.0))
     if x == 0.0:
@@ -168,19 +167,3 @@ def _silu_slope(x: Any) -> Any:
     high, low = dd_mul(high, low, th, tl)
     high, low = dd_div(high, low, qh, ql)
     return place(high, low, abs(high) * SILU_SLOPE_ERROR + 1.001 * cancelled, k)
-
-
-@njit(nogil=True)
-def fill(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """The function of that code for every element, as `elementwise.function.Function` asks."""
-    for i in range(x.size):
-        if code == SIGMOID:
-            hi[i], lo[i], radius[i], scale[i] = _sigmoid(x[i])
-        elif code == SILU:
-            hi[i], lo[i], radius[i], scale[i] = _silu(x[i])
-        elif code == SOFTPLUS:
-            hi[i], lo[i], radius[i], scale[i] = _softplus(x[i])
-        elif code == SIGMOID_SLOPE:
-            hi[i], lo[i], radius[i], scale[i] = _sigmoid_slope(x[i])
-        else:
-            hi[i], lo[i], radius[i], scale[i] = _silu_slope(x[i])

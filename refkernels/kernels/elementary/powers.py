@@ -23,10 +23,9 @@ from refkernels.arithmetic.double_double import (
     dd_sqrt,
 )
 from refkernels.arithmetic.eft import fast_two_sum, fma, two_prod
-from refkernels.arithmetic.jit import inner, njit
+from refkernels.arithmetic.jit import inner
 from refkernels.kernels.elementary.results import exactly, place
 
-SQRT, RSQRT, RECIPROCAL, SQRT_SLOPE, RSQRT_SLOPE, RECIPROCAL_SLOPE = range(6)
 REMAINDER_ERROR = 2.0 * U  # of lo
 RSQRT_ERROR = SQRT_ERROR + DIV_ERROR + U**2
 RSQRT_SLOPE_ERROR = RSQRT_ERROR + 4 * U**2
@@ -44,7 +43,7 @@ def inverse_parts(x: Any) -> Any:
 
 
 @inner
-def _reciprocal(x: Any) -> Any:
+def reciprocal(x: Any) -> Any:
     if x == 0.0 or not math.isfinite(x):
         return exactly(1.0 / x)
     high, low, radius, exponent = inverse_parts(x)
@@ -52,7 +51,7 @@ def _reciprocal(x: Any) -> Any:
 
 
 @inner
-def _reciprocal_slope(x: Any) -> Any:
+def reciprocal_slope(x: Any) -> Any:
     if x == 0.0 or not math.isfinite(x):
         return exactly(-(1.0 / (x * x)))
     m, exponent = math.frexp(x)
@@ -72,7 +71,7 @@ def _even(x: Any) -> Any:
 
 
 @inner
-def _sqrt(x: Any) -> Any:
+def sqrt(x: Any) -> Any:
     if not 0.0 < x < math.inf:
         return exactly(math.sqrt(x) if x >= 0.0 else math.nan)
     m, exponent = _even(x)
@@ -82,7 +81,7 @@ def _sqrt(x: Any) -> Any:
 
 
 @inner
-def _rsqrt(x: Any, factor: Any, slope: bool) -> Any:
+def rsqrt(factor: float, slope: bool, x: Any) -> Any:
     """factor / sqrt(x), or factor / (x sqrt(x)) for the slope; |factor| a power of two."""
     if not 0.0 < x < math.inf:
         zero = slope and x == 0.0
@@ -97,21 +96,3 @@ def _rsqrt(x: Any, factor: Any, slope: bool) -> Any:
         high, low = dd_div_double(high, low, m)
     error = RSQRT_SLOPE_ERROR if slope else RSQRT_ERROR
     return place(high, low, abs(high) * error, -exponent)
-
-
-@njit(nogil=True)
-def fill(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """The function of that code for every element, as `elementwise.function.Function` asks."""
-    for i in range(x.size):
-        if code == SQRT:
-            hi[i], lo[i], radius[i], scale[i] = _sqrt(x[i])
-        elif code == RSQRT:
-            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], 1.0, False)
-        elif code == SQRT_SLOPE:
-            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], 0.5, False)
-        elif code == RSQRT_SLOPE:
-            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], -0.5, True)
-        elif code == RECIPROCAL:
-            hi[i], lo[i], radius[i], scale[i] = _reciprocal(x[i])
-        else:
-            hi[i], lo[i], radius[i], scale[i] = _reciprocal_slope(x[i])

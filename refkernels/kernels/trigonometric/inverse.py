@@ -31,7 +31,7 @@ from refkernels.arithmetic.double_double import (
     dd_sqrt,
 )
 from refkernels.arithmetic.eft import two_prod, two_sum
-from refkernels.arithmetic.jit import inner, njit
+from refkernels.arithmetic.jit import inner
 from refkernels.kernels.trigonometric.tables import (
     ARC_TANGENT,
     FIFTH_HIGH,
@@ -106,7 +106,7 @@ def _tiny(x: Any, b: Any) -> Any:
 
 
 @inner
-def _value(code: int, x: Any) -> Any:
+def value(code: int, x: Any) -> Any:
     size = abs(x)
     if math.isnan(x) or (code != ATAN and size > 1.0):
         return math.nan, 0.0, 0.0, 0
@@ -134,7 +134,7 @@ def _value(code: int, x: Any) -> Any:
 @inner
 def arctangent(x: Any) -> Any:
     """atan(x) as (high, low, radius, scale): in (high + low ± radius) 2^scale."""
-    return _value(ATAN, x)
+    return value(ATAN, x)
 
 
 @inner
@@ -153,7 +153,7 @@ def _acos(x: Any) -> Any:
 
 
 @inner
-def _slope(code: int, x: Any) -> Any:
+def slope(code: int, x: Any) -> Any:
     """1 / w, -1 / w or 1 / (1 + x^2)."""
     if code == ATAN:
         return _atan_slope(abs(x))
@@ -198,17 +198,3 @@ def _atan_slope(x: Any) -> Any:
         return high, low, high * SLOPE_ERROR, -2 * exponent
     factor = math.ldexp(1.0, -2 * exponent)
     return high * factor, low * factor, high * factor * SLOPE_ERROR, 0
-
-
-@njit(nogil=True)
-def fill_values(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """asin, acos or atan of every element."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _value(code, x[i])
-
-
-@njit(nogil=True)
-def fill_slopes(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """The derivative of asin, acos or atan at every element."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _slope(code, x[i])

@@ -57,6 +57,10 @@ def leading_zeros(typing_context: Any, a: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
+multiply_high.in_python = lambda a, b: np.uint64(int(a) * int(b) >> 64)
+leading_zeros.in_python = lambda a: np.uint64(64 - int(a).bit_length())
+
+
 @inner
 def _window(offset: Any) -> Any:
     """256 bits of 2/pi from that bit of the table on, as four words, most significant first."""

@@ -30,7 +30,7 @@ _EVEN = 2.0**53
 
 
 @inner
-def _value(code: int, x: Any) -> Any:
+def value(code: int, x: Any) -> Any:
     """sinpi x (SIN) or cospi x (COS) as (high, low, radius, scale)."""
     if not math.isfinite(x):
         return math.nan, 0.0, 0.0, 0
@@ -70,28 +70,14 @@ def _tiny(code: int, x: Any) -> Any:
 
 
 @inner
-def _slope(code: int, x: Any) -> Any:
+def slope(code: int, x: Any) -> Any:
     """pi cospi x (SIN) or -pi sinpi x (COS)."""
     sign = 1.0 if code == SIN else -1.0
-    high, low, _, scale = _value(COS if code == SIN else SIN, x)
+    high, low, _, scale = value(COS if code == SIN else SIN, x)
     if high == 0.0 or math.isnan(high):
         return sign * high, 0.0, 0.0, 0
     high, low = dd_mul(high, low, PI_HIGH, PI_LOW)
     return sign * high, sign * low, abs(high) * SLOPE_ERROR, scale
-
-
-@njit(nogil=True)
-def fill_values(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """sinpi (SIN) or cospi (COS) of every element."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _value(code, x[i])
-
-
-@njit(nogil=True)
-def fill_slopes(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """The derivative of sinpi (SIN) or cospi (COS) at every element."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = _slope(code, x[i])
 
 
 @njit(inline="always")

@@ -173,17 +173,3 @@ def slope(code: int, x: Any) -> Any:
     high, low = dd_mul(ch, cl, ch, cl)
     high, low = dd_div(1.0, 0.0, high, low)
     return high, low, high * SQUARE_ERROR, 0
-
-
-@njit(nogil=True)
-def fill_values(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """`value` for every element."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = value(code, x[i])
-
-
-@njit(nogil=True)
-def fill_slopes(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """`slope` for every element."""
-    for i in range(x.size):
-        hi[i], lo[i], radius[i], scale[i] = slope(code, x[i])
