@@ -85,12 +85,14 @@ def one_kernel(
     outputs: Any,
     params: Mapping[str, Any] | None = None,
     direction: Direction = "forward",
+    truth: answered.Asked | None = None,
 ) -> tuple[Problem, dict[str, Array]]:
-    """The question and one kernel's outputs by name, as `explain_kernel` takes them."""
+    """The question and one kernel's outputs by name, as `explain_kernel` takes them. `truth`: what
+    the oracle has already said of this question."""
     record, arrays, settings = question.read(op, inputs, params, direction)
-    problem = _problem(record, arrays, settings, direction, {"": outputs})
+    problem = _problem(record, arrays, settings, direction, {"": outputs}).known(truth)
     answers = _arrays(problem, outputs)
-    return problem.judging(answers), answers
+    return problem.judging(answers).known(truth), answers
 
 
 @np.errstate(all="ignore")

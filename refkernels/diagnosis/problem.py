@@ -150,6 +150,13 @@ class Problem:
         }
         return self if other_formats == self.formats else replace(self, formats=other_formats)
 
+    def known(self, asked: outputs.Asked | None) -> Problem:
+        """The same question with its answer, where that is about every output in its format."""
+        formats_of = {name: truth.format for name, truth in asked.truths.items()} if asked else {}
+        if formats_of == {name: self.format_of(name) for name in self.op.names(self.direction)}:
+            vars(self)["_asked"] = asked
+        return self
+
     def format_of(self, output: str) -> Format:
         """The format that an output is judged in."""
         return self.formats.get(output, self.format)

@@ -69,11 +69,13 @@ def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 
 def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
     """How the kernel may have computed; whole arithmetics, where the errors are of their size."""
-    own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
+    own = models.of(problem.op)
     first: tuple[Algorithms, ...] = quantised.weights, quantised.activations, sums.find
     known = formulas.find, functions.find, compiled.find, other_functions.of_formula
     coarse, fast = reach.near(problem, outputs, fits)
     asked: dict[Algorithms, Arrays] = {accumulators.find: coarse, compiled.find: fast}
+    asked |= dict.fromkeys(own.rounded, fast)
     of_sums = recovered.find, narrow_sums.find
-    for source in (*first, accumulators.find, *own, *known, *of_sums):
-        yield from source(problem, asked.get(source, outputs), fits)
+    for source in (*first, accumulators.find, *own.algorithms, *own.rounded, *known, *of_sums):
+        if within_reach := asked.get(source, outputs):
+            yield from source(problem, within_reach, fits)

@@ -211,7 +211,7 @@ def judged(
     got, baselines = _shaped(op, direction, oracle, outputs, baseline)
     RECORDING.add(op, direction, inputs, params, got, oracle.truths)
     for name in got:
-        failed = FailedQuestion(op, direction, inputs, params, got, name)
+        failed = FailedQuestion(op, direction, inputs, params, got, name, oracle)
         yield _answer(failed, oracle, max_ulp), baselines.get(name)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from refkernels.metrology.outputs import Asked
 from refkernels.op import Direction, Op
 
 Array = npt.NDArray[Any]
@@ -26,7 +27,7 @@ _said: dict[tuple[str, ...], tuple[int, Any]] = {}  # explanations by test, outp
 
 @dataclass(frozen=True)
 class FailedQuestion:
-    """A kernel's inputs and answers, of which `output` failed."""
+    """A kernel's inputs and answers, of which `output` failed, and the truth of the question."""
 
     op: Op
     direction: Direction
@@ -34,6 +35,7 @@ class FailedQuestion:
     params: Mapping[str, Any]
     outputs: Arrays
     output: str
+    truth: Asked
 
     def cause(self) -> str:
         """The lines that give the cause with its confidence and its advice, or the reason why there
@@ -60,12 +62,11 @@ class FailedQuestion:
 
 def _cause_lines(question: FailedQuestion) -> str:
     # Imported here because a passing test does not need it.
-    from refkernels.diagnosis.explain import explain
+    from refkernels.diagnosis.explain import explain_kernel, one_kernel
     from refkernels.reporting.answer.facts import ExplainedKernel, advice, says
 
-    explanation = explain(
-        question.op, question.inputs, question.outputs, question.params, question.direction
-    )
+    given = question.inputs, question.outputs, question.params, question.direction
+    explanation = explain_kernel(*one_kernel(question.op, *given, question.truth))
     explanation, cases = _with_earlier(question, explanation)
     kernel = ExplainedKernel("", explanation.to_dict())
     if kernel.best is None and kernel.fine:

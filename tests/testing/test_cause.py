@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from refkernels.metrology import outputs
 from refkernels.reporting.words.causes import CAUSES
 from refkernels.testing import assert_kernel, cause
 
@@ -85,3 +86,19 @@ def test_a_fault_of_explain_does_not_hide_the_failure(monkeypatch: pytest.Monkey
     message = failure("sin", {"x": x}, x)
     assert "sin y: exceeds_bound: 3 of 3" in message
     assert message.endswith("refkernels.explain failed (IndexError: list index out of range).")
+
+
+@pytest.mark.usefixtures("causes")
+def test_a_failure_is_explained_by_the_truth_that_failed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = np.linspace(-1.0, 2.0, 21, dtype=np.float32).reshape(3, 7)
+    ask, asked = outputs.ask, []
+
+    def counted(op: Any, direction: Any, inputs: Any, params: Any, formats: Any) -> outputs.Asked:
+        asked.append(op.name == "softmax" and inputs["x"] is x and params.get("axis", -1) == -1)
+        return ask(op, direction, inputs, params, formats)
+
+    monkeypatch.setattr(outputs, "ask", counted)
+    assert "Cause: " in failure("softmax", {"x": x}, {"y": np.exp(x)})
+    assert sum(asked) == 1

@@ -16,6 +16,7 @@ class Known:
 
     questions       other questions that its kernels have answered
     algorithms      models of its algorithms
+    rounded         those that merely round, if badly: not asked where errors are larger (`reach`)
     errors          claims from the places and sizes of an output's errors (elementwise ops)
     run             the bits that a candidate's model gives, in the shape of an output
     rows            the number of rows to which a probe extends a smaller matrix
@@ -23,6 +24,7 @@ class Known:
 
     questions: tuple[Questions, ...] = ()
     algorithms: tuple[Algorithms, ...] = ()
+    rounded: tuple[Algorithms, ...] = ()
     errors: Callable[[Problem, str, Array, Fit], list[Claim]] | None = None
     run: Callable[[Problem, Candidate, Array], Array | None] | None = None
     rows: int = 0

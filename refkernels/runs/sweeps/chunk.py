@@ -23,6 +23,7 @@ from refkernels.op import Arrays, Op
 from refkernels.runs.sweeps import judging, kept, patterns, plain
 from refkernels.runs.sweeps.inversions import inverted
 from refkernels.runs.sweeps.patterns import Span
+from refkernels.runs.sweeps.pool import failed
 from refkernels.runs.sweeps.question import SweepQuestion
 from refkernels.runs.sweeps.tally import BEYOND, Json, Side, SweepTally
 
@@ -66,8 +67,7 @@ def run_chunk(question: SweepQuestion, start: int, stop: int) -> Json:
                 last = judge_call(op, span, answers, tally, last)
             tally.borders[stop] = {"before": side(op, stop - 1, answers[-1:])}
         except ChunkFailed as failure:
-            status, reason = failure.args
-            return {"status": status, "reason": reason, "version": None, "tally": None}
+            return failed(*failure.args)
         version = session.info.get("version")
     if tally.inputs != stop - start:
         raise RuntimeError(f"{tally.inputs} of {stop - start} inputs were judged: report this bug.")

@@ -23,6 +23,7 @@ from refkernels.op import Op
 from refkernels.runs.sweeps import kept, patterns
 from refkernels.runs.sweeps.chunk import ChunkFailed, SweepQuestion, judge_any
 from refkernels.runs.sweeps.patterns import Span
+from refkernels.runs.sweeps.pool import failed
 from refkernels.runs.sweeps.tally import Json, SweepTally
 
 BATCH = 1 << 14  # inputs of one call
@@ -87,8 +88,7 @@ def searched(
                 chosen = best(judged_scores[first])
                 found, scores = judged[chosen], judged_scores[first][chosen]
         except ChunkFailed as failure:
-            status, reason = failure.args
-            return {"status": status, "reason": reason, "version": None, "tally": None}
+            return failed(*failure.args)
         version = session.info.get("version")
     tally.seconds["total"] = time.perf_counter() - begin
     return {"status": "ok", "reason": None, "version": version, "tally": tally.to_json()}
