@@ -43,7 +43,7 @@ def ex2(x: Singles) -> Singles:
     whole, fraction = fixed >> 23, fixed & (_M - 1)
     below = (sign > 0) & (fraction > 0)
     whole = np.where(below, -whole - 1, np.where(sign > 0, -whole, whole))
-    result = _table("ex2")[np.where(below, _M - 1 - fraction, fraction)] + ((whole - 1) << 23)
+    result = _found("ex2", np.where(below, _M - 1 - fraction, fraction)) + ((whole - 1) << 23)
     result = np.where(result < _LEAST, 0, np.minimum(result, _INF))
     return _joined(np.where(bits == _INF, np.where(sign > 0, 0, _INF), result), x)
 
@@ -52,7 +52,7 @@ def lg2(x: Singles) -> Singles:
     """log2 x: the exponent and the mantissa's logarithm in fixed point, cut off; negative sums are
     complements."""
     sign, bits, mantissa, exponent, _ = _split(x)
-    stored, low = _table("lg2")[mantissa].astype(np.int64), mantissa < _LOW
+    stored, low = _found("lg2", mantissa), mantissa < _LOW
     part = np.floor(stored.astype(np.uint32).view(_F).astype(np.float64) * 2.0**24).astype(np.int64)
     total = (exponent << 24) + np.where(low, part, (1 << 24) - 1 - part)
     cut = _toward_zero(np.where(total < 0, -total - 1, total) * 2.0**-24).view(np.uint32)
@@ -68,14 +68,14 @@ def sin(x: Singles) -> Singles:
     """sin x, by turns rounded to float32."""
     sign, bits, *_ = _split(x)
     quarter, place = _turns(x)
-    result = _table("sin")[np.where(quarter & 1, _M - 1 - place, place)]
+    result = _found("sin", np.where(quarter & 1, _M - 1 - place, place))
     return _joined(np.where(bits == _INF, _NAN, result ^ (quarter >> 1 << 31) ^ sign), x)
 
 
 def cos(x: Singles) -> Singles:
     """cos x, by turns rounded to float32."""
     quarter, place = _turns(x)
-    result = _table("sin")[np.where(quarter & 1, place, _M - 1 - place)]
+    result = _found("sin", np.where(quarter & 1, place, _M - 1 - place))
     negative = ((quarter + 1) >> 1 & 1) << 31
     return _joined(np.where(np.isinf(x), _NAN, result ^ negative), x)
 
@@ -86,7 +86,7 @@ def tanh(x: Singles) -> Singles:
     result, start = np.where(exponent > 2, _ONE, result), 0
     for power, left_out in _TANH.items():
         here = exponent == power
-        result[here] = _table("tanh")[start + (mantissa[here] >> left_out)]
+        result[here] = _found("tanh", start + (mantissa[here] >> left_out))
         start += _M >> left_out
     return _joined(sign | result, x)
 
@@ -94,7 +94,7 @@ def tanh(x: Singles) -> Singles:
 def rcp(x: Singles) -> Singles:
     """1 / x."""
     sign, bits, mantissa, exponent, _ = _split(x)
-    result = _table("rcp")[mantissa] - (exponent << 23)
+    result = _found("rcp", mantissa) - (exponent << 23)
     result = np.where((result < _LEAST) | (bits == _INF), 0, result)
     return _joined(sign | np.where(bits < _LEAST, _INF, result), x)
 
@@ -102,7 +102,7 @@ def rcp(x: Singles) -> Singles:
 def rsqrt(x: Singles) -> Singles:
     """1 / sqrt(x)."""
     sign, bits, mantissa, exponent, _ = _split(x)
-    result = _table("rsqrt")[((exponent & 1) << 23) + mantissa] - (exponent >> 1 << 23)
+    result = _found("rsqrt", ((exponent & 1) << 23) + mantissa) - (exponent >> 1 << 23)
     result = np.where(sign > 0, _NAN, np.where(bits == _INF, 0, result))
     return _joined(np.where(bits < _LEAST, sign | _INF, result), x)
 
@@ -110,7 +110,7 @@ def rsqrt(x: Singles) -> Singles:
 def sqrt(x: Singles) -> Singles:
     """The square root."""
     sign, bits, mantissa, exponent, _ = _split(x)
-    result = _table("sqrt")[((exponent & 1) << 23) + mantissa] + (exponent >> 1 << 23)
+    result = _found("sqrt", ((exponent & 1) << 23) + mantissa) + (exponent >> 1 << 23)
     result = np.where(sign > 0, _NAN, np.where(bits == _INF, _INF, result))
     return _joined(np.where(bits < _LEAST, sign, result), x)
 
@@ -141,24 +141,29 @@ def _toward_zero(values: npt.NDArray[np.float64]) -> Singles:
     return np.where(nearest > values, np.nextafter(nearest, _F(0)), nearest).astype(_F)
 
 
-@functools.cache
-def _table(name: str) -> npt.NDArray[np.int32]:
-    """The bits of the results by key."""
-    packed = Path(__file__).with_name("hopper").joinpath(f"{name}.npz.xz").read_bytes()
-    with np.load(io.BytesIO(lzma.decompress(packed)), allow_pickle=False) as file:
-        parts = dict(file)
-    planes = parts["rest"]
-    folded = planes.T.copy().view(f"<u{len(planes)}").reshape(-1).astype(np.int64)
+def _found(name: str, key: Integers) -> Integers:
+    """The bits of the results by key. Only these are unfolded: a table has up to 2^24."""
+    parts = _table(name)
+    folded = np.zeros(key.shape, np.int64)
+    for place, plane in enumerate(parts["rest"]):
+        folded |= plane[key].astype(np.int64) << 8 * place
     if name in _ROUNDED:
-        first = np.arange(_ONE, _ONE + folded.size, dtype=np.uint32).view(_F).astype(np.float64)
+        first = (_ONE + key).astype(np.uint32).view(_F).astype(np.float64)
         near = _ROUNDED[name](first).astype(_F)
     else:
-        offset, slope, bend = parts["curves"][..., np.newaxis]
-        length = folded.size // len(offset)
-        place = (np.arange(length) + 0.5) / length - 0.5
-        curve = offset + place * (slope + place * bend)
-        near = _toward_zero(np.maximum(curve, 0.0).reshape(-1))
-    return (near.view(np.uint32) + ((folded >> 1) ^ -(folded & 1))).astype(np.int32)
+        length = parts["rest"].shape[1] // parts["curves"].shape[1]
+        offset, slope, bend = parts["curves"][:, key // length]
+        place = (key % length + 0.5) / length - 0.5
+        near = _toward_zero(np.maximum(offset + place * (slope + place * bend), 0.0))
+    return near.view(np.uint32) + ((folded >> 1) ^ -(folded & 1))
+
+
+@functools.cache
+def _table(name: str) -> dict[str, npt.NDArray[Any]]:
+    """The distances by key, a plane for each of their bytes, and the parabolas."""
+    packed = Path(__file__).with_name("hopper").joinpath(f"{name}.npz.xz").read_bytes()
+    with np.load(io.BytesIO(lzma.decompress(packed)), allow_pickle=False) as file:
+        return dict(file)
 
 
 def _gradual(x: Singles) -> Singles:
