@@ -88,6 +88,7 @@ _ARITHMETIC = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "FLAGS_", "ATEN_", "CUBLAS_"
                "MS_", "ASCEND_", "HCCL_DETERMINISTIC", "PYTHONHASHSEED", "XLA_")  # fmt: skip
 _DRAWING = re.compile("drop|rand|bernoulli|multinomial|normal_?$|uniform_?$")
 _ROOT = "(root)"
+_WORTH_SHARING = 1024  # bytes
 
 
 # ---------------------------------------------------------------------------- values and bytes
@@ -214,8 +215,29 @@ def _write_whole(path, write):
         raise
 
 
-def _write_safetensors(path, tensors, metadata):
-    """tensors: name -> (dtype, array). The widest dtypes come first, so every tensor is aligned."""
+def _repeated(tensors):
+    """{name: an earlier name with the same bytes}: what one layer returns and the next receives,
+    gradients that nothing clips."""
+    seen, repeated = {}, {}
+    for name, (dtype, array) in tensors.items():
+        if array.nbytes >= _WORTH_SHARING:
+            alike = seen.setdefault((dtype, array.nbytes, _folded(array).tobytes()), [])
+            same = (one for one in alike if _view(tensors[one][1]) == _view(array))
+            first = next(same, None)
+            if first is None:
+                alike.append(name)
+            else:
+                repeated[name] = first
+    return repeated
+
+
+def write_safetensors(path, tensors, metadata, repeated):
+    """tensors: name -> (dtype, array). The widest dtypes come first, so every tensor is aligned.
+    `repeated`, of `_repeated`, is no tensor of the file: the metadata has {name: (of, shape)}."""
+    if repeated:
+        places = {name: [of, list(tensors[name][1].shape)] for name, of in repeated.items()}
+        metadata = dict(metadata, repeated=json.dumps(places))
+    tensors = {name: pair for name, pair in tensors.items() if name not in repeated}
     names = sorted(tensors, key=lambda name: (-_SIZES[tensors[name][0]], name))
     header, end = {"__metadata__": metadata}, 0
     for name in names:
@@ -337,6 +359,9 @@ class _Framework:
 
     def shared(self, model):
         """Whether several processes hold one model together; `numpy` then gathers each tensor."""
+        return any(self.is_global(parameter) for _, parameter in self.parameters(model))
+
+    def is_global(self, tensor):
         return False
 
     def numpy(self, tensor):
@@ -491,9 +516,6 @@ class _Torch(_Framework):
         self._quiet = getattr(modes, "_disable_current_modes", contextlib.nullcontext)
         version = [int(part) for part in self.api.__version__.split(".")[:2]]
         self.traces = version >= [2, 3]
-
-    def shared(self, model):
-        return any(map(self.is_global, model.parameters()))
 
     def is_global(self, tensor):
         return hasattr(tensor, "full_tensor")
@@ -755,9 +777,6 @@ class _OneFlow(_Framework):
 
     def has_values(self, tensor):
         return not tensor.is_lazy
-
-    def shared(self, model):
-        return any(map(self.is_global, model.parameters()))
 
     def is_global(self, tensor):
         return tensor.is_global
@@ -1962,7 +1981,8 @@ class Capture:
         self._never_called = [name for name in self._recorded if name not in self._order]
         if not self._writes:
             return None
-        size = sum(array.nbytes for _, array in self._tensors.values())
+        repeated = _repeated(self._tensors)
+        size = sum(pair[1].nbytes for n, pair in self._tensors.items() if n not in repeated)
         free = shutil.disk_usage(self._folder).free
         if self._size is None:
             self._size = size
@@ -1978,7 +1998,7 @@ class Capture:
         }  # fmt: skip
         path = os.path.join(self._folder, "step_%06d.safetensors" % self._step)
         try:
-            _write_safetensors(path, self._tensors, metadata)
+            write_safetensors(path, self._tensors, metadata, repeated)
         except OSError as error:
             return self._refuse("it could not be written: %s" % error)
         return None
@@ -2048,17 +2068,11 @@ class Capture:
 
     def _describe_layer(self, name, layer):
         framework = self._framework
-        if name in self._watched and not hasattr(layer, framework.forward):
-            word, kind = getattr(layer, "__qualname__", type(layer).__name__), layer
-            module, called, own, settings = getattr(layer, "__module__", None) or "", layer, {}, {}
-        else:
-            kind = type(layer)
-            word, module, called = (
-                kind.__name__,
-                kind.__module__,
-                getattr(kind, framework.forward, 0),
-            )
-            own, settings = framework.own_parameters(layer), framework.hyperparameters(layer)
+        function = name in self._watched and not hasattr(layer, framework.forward)
+        kind = layer if function else type(layer)
+        word = getattr(kind, "__name__", type(layer).__name__)
+        called = layer if function else getattr(kind, framework.forward, 0)
+        own = {} if function else framework.own_parameters(layer)
         path = "" if name == _ROOT else name + "."
         try:
             signature = [key for key in inspect.signature(called).parameters if key != "self"]
@@ -2068,11 +2082,12 @@ class Capture:
         return {
             "name": name,
             "type": word,
-            "module": "%s.%s" % (module, getattr(kind, "__qualname__", word)),
+            "module": "%s.%s"
+            % (getattr(kind, "__module__", None) or "", getattr(kind, "__qualname__", word)),
             "calls": self._last_calls.get(name, 0),
             "recorded": name in self._recorded,
             "training": bool(getattr(layer, "training", True)),
-            "hyperparameters": settings,
+            "hyperparameters": {} if function else framework.hyperparameters(layer),
             "parameters": {key: self._name_of.get(id(value), "") for key, value in own.items()},
             "buffers": {key: path + key for key in buffers},
             "signature": signature,

@@ -51,7 +51,7 @@ ALLOWED = {
         "training",
         *OP,
     },
-    "training": {"arithmetic", "contexts", "ops", "records", "registry", "op"},
+    "training": {"arithmetic", "capture", "contexts", "ops", "records", "registry", "op"},
     "records": set(),
     "metrology": {"arithmetic", "records", *OP},
     "diagnosis": DIAGNOSIS_NEEDS,
@@ -254,7 +254,7 @@ def test_imports_by_a_string_are_declared() -> None:
 
 FUNCTIONS = ("kernels", "contexts", "elementwise")  # which have names of their own: exp, matmul
 NAMES_OPS = {  # what frameworks call an op, the adapters' calls, and what a small training steps
-    "alignment/kinds.py",
+    "alignment/kinds.py",  # GELU by tanh
     "alignment/updates.py",
     "training/demo.py",
     "training/null_runs.py",

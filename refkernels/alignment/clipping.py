@@ -312,9 +312,13 @@ def _difference(a: Clipping, b: Clipping) -> ClipDifference | None:
     if a.scope != b.scope:
         if "none" not in (a.scope, b.scope):
             return ClipDifference(clips, "clip_scope")
-        if 1.0 - _MARGIN < min(a.least, b.least) < 1.0:
-            return None
         run = "A" if a.scope == "none" else "B"
+        clipped, unclipped = (b, a) if run == "A" else (a, b)
+        limits = [high for _, high in clipped.thresholds.values()]
+        limits += [] if clipped.limit is None else [clipped.limit]
+        within = limits and max(unclipped.received, default=math.inf) <= max(limits)
+        if within or 1.0 - _MARGIN < min(a.least, b.least) < 1.0:
+            return None  # the same clip would change nothing
         if a.constant is not None or b.constant is not None:
             return ClipDifference(clips, "gradient_multiplied", "B" if run == "A" else "A")
         return ClipDifference(clips, "clipping_left_out", run)

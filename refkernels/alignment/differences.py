@@ -18,9 +18,10 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of
-from refkernels.alignment.matching import Matched, equal, oriented
-from refkernels.alignment.run import Group, Layer, Rank, Run, StepLine
+from refkernels.alignment.matching import Matched, equal, oriented, permuted
+from refkernels.alignment.run import Layer, Rank, Run, StepLine
 from refkernels.alignment.updates import definition, lost_decays
+from refkernels.arithmetic import formats
 
 Topic = Literal[
     "data", "ranks", "weights", "model", "layer", "dtype", "optimizer", "schedule", "loss", "setup"
@@ -64,6 +65,7 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
         *_data(a, b, shared),
         *shared_rows,
         *_weights(first, second, matched),
+        *_untied(first, second, matched),
         *_model(first, second, matched),
         *_layers(first, second, matched),
         *_optimizer(first, second, matched),
@@ -82,10 +84,13 @@ def notes(run: Run) -> tuple[RunDifference, ...]:
 
 
 def judged_by_calls(found: tuple[RunDifference, ...], same: bool) -> tuple[RunDifference, ...]:
-    """The differences, where the steps' calls show what the models compute: other layers and names
-    of weights are notes then, and so are other settings where the calls are the same."""
-    notes = ("model", "layer") if same else ("model",)
-    return tuple(replace(one, decisive=False) if one.topic in notes else one for one in found)
+    """The differences, where the steps' calls show what the models compute: other layers, names of
+    weights and orders of their rows are notes then, and other settings where calls are the same."""
+    notes = ("model", "layer", "weights") if same else ("model",)
+    return tuple(
+        replace(one, decisive=False) if one.topic in notes or one.details.get("permuted") else one
+        for one in found
+    )
 
 
 def _shared_lines(a: Rank, b: Rank) -> Iterator[tuple[StepLine, StepLine]]:
@@ -219,8 +224,32 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         expected = sum(perturbed.get("parameter") == of for perturbed, of in moved)
         yield RunDifference(
             "weights", name, step=steps[0], decisive=distance > expected, kind="weights",
-            details={"apart": distance, "elements": int(weight_a.size)},
+            details={"apart": distance, "elements": int(weight_a.size),
+                     "permuted": permuted(weight_a, weight_b)},
         )  # fmt: skip
+
+
+def _untied(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+    """Weights that one run shares between two places and the other holds twice: the gradient of the
+    shared one is the sum of the others'."""
+    steps = sorted(set(a.steps) & set(b.steps))[:1]
+    back = {other: name for name, other in matched.parameters.items()}
+    sides = (a, b, matched.lone_b, back, "A"), (b, a, matched.lone_a, matched.parameters, "B")
+    for step, (one, other, lone, partner, run) in itertools.product(steps, sides):
+        shares, holds = one.tensors(step), other.tensors(step)
+        for name, twin in itertools.product(lone, partner):
+            parts = holds.gradient(name, "backward"), holds.gradient(twin, "backward")
+            whole, values = shares.gradient(partner[twin], "backward"), holds.parameter(name)
+            if whole is None or values is None or parts[0] is None or parts[1] is None:
+                continue
+            if parts[0].shape != whole.shape or parts[1].shape != whole.shape:
+                continue
+            total, wide = (x.astype(np.float64) for x in (parts[0], whole))
+            total = total + parts[1]
+            close = 2.0 ** (-formats.of(whole).p / 2) * np.linalg.norm(wide)
+            if np.any(parts[0]) and np.linalg.norm(total - wide) <= close:
+                details = {"run": run, "other": "AB".replace(run, ""), "twin": twin}
+                yield RunDifference("weights", name, step=step, kind="untied", details=details)
 
 
 def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
@@ -346,41 +375,26 @@ def _states(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         yield RunDifference("optimizer", *places[0], steps[0], kind="state", details=details)
 
 
-def _settings(rank: Rank) -> dict[str, Mapping[str, Any]]:
+def _settings(rank: Rank) -> dict[str, dict[str, Any]]:
+    """Each parameter's settings."""
     assert rank.optimizer is not None
     return {
-        name: _settings_of(group, name)
+        name: {**group.hyperparameters, **({"weight_decay": 0.0} if name in group.exempt else {})}
         for group in rank.optimizer.groups
         for name in group.parameters
     }
 
 
-def _settings_of(group: Group, name: str) -> Mapping[str, Any]:
-    decays = {"weight_decay": 0.0} if name in group.exempt else {}
-    return {**group.hyperparameters, **decays}
-
-
 def _alike(a: Any, b: Any) -> bool:
-    """Whether two values are equal, or equal in float32."""
-    if isinstance(a, list | tuple) or isinstance(b, list | tuple):
-        return _alike_in_each(a, b)
-    if isinstance(a, bool | str) or isinstance(b, bool | str) or a is None or b is None:
-        return bool(a == b)
-    try:
-        return float(a) == float(b) or np.float32(a) == np.float32(b)
-    except (TypeError, ValueError):
-        return bool(a == b)
-
-
-def _alike_in_each(a: Any, b: Any) -> bool:
-    """Whether sequences are alike item by item; a number applies to every axis."""
-    count = max(len(value) for value in (a, b) if isinstance(value, list | tuple))
-    sequences = [
-        tuple(value) if isinstance(value, list | tuple) else (value,) * count for value in (a, b)
-    ]
-    if len(sequences[0]) != len(sequences[1]):
+    """Whether two values are equal, or equal in float32; a number applies to every axis."""
+    if a == b:
+        return True
+    if any(value is None or isinstance(value, bool | str) for value in (a, b)):
         return False
-    return all(_alike(*pair) for pair in zip(*sequences, strict=True))
+    try:
+        return np.array_equal(*np.broadcast_arrays(np.float32(a), np.float32(b)))
+    except (TypeError, ValueError):
+        return False
 
 
 def _shown(value: Any) -> str:
@@ -455,8 +469,7 @@ def _updates(a: Run, b: Run) -> Iterator[RunDifference]:
 
 
 def _rate(line: StepLine, group: int | None) -> float | None:
-    recorded = line.lr is not None and group is not None and group < len(line.lr)
-    return line.lr[group] if recorded and line.lr is not None and group is not None else None
+    return None if line.lr is None or group is None else dict(enumerate(line.lr)).get(group)
 
 
 def _late_schedule(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> dict[str, Any]:
@@ -469,23 +482,17 @@ def _late_schedule(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -
 def _setup(a: Run, b: Run) -> Iterator[RunDifference]:
     """Differences that do not make another training: only noted."""
     first, second = a.first, b.first
-    if len(a.ranks) != len(b.ranks) or first.world_size != second.world_size:
-        yield RunDifference(
-            "setup", "ranks", f"{first.world_size}", f"{second.world_size}", decisive=False
-        )
-    if first.framework != second.framework:
-        yield RunDifference("setup", "framework", first.framework, second.framework, decisive=False)
-    for name in first.versions.keys() & second.versions.keys():
-        if first.versions[name] != second.versions[name]:
-            yield RunDifference(
-                "setup", f"version of {name}", first.versions[name], second.versions[name],
-                decisive=False,
-            )  # fmt: skip
-    if first.framework == second.framework:
-        for name in sorted(first.flags.keys() & second.flags.keys()):
-            if first.flags[name] != second.flags[name]:
-                flags = str(first.flags[name]), str(second.flags[name])
-                yield RunDifference("setup", name, *flags, decisive=False)
-    steps = str(len(first.lines)), str(len(second.lines))
-    if steps[0] != steps[1]:
-        yield RunDifference("setup", "finished steps", *steps, decisive=False)
+    same = first.framework == second.framework
+    versions = first.versions.keys() & second.versions.keys()
+    flags = sorted(first.flags.keys() & second.flags.keys()) if same else ()
+    pairs = {
+        "ranks": (first.world_size, second.world_size),
+        "framework": (first.framework, second.framework),
+        **{f"version of {name}": (first.versions[name], second.versions[name])
+           for name in versions},
+        **{name: (first.flags[name], second.flags[name]) for name in flags},
+        "finished steps": (len(first.lines), len(second.lines)),
+    }  # fmt: skip
+    for where, pair in pairs.items():
+        if pair[0] != pair[1]:
+            yield RunDifference("setup", where, *map(str, pair), decisive=False)

@@ -8,7 +8,6 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from refkernels.alignment.tensors import CaptureError
-from refkernels.records import codec
 
 T = TypeVar("T")
 _WORDS = {
@@ -78,11 +77,3 @@ def _read(kind: Any, value: Any, where: str, name: str) -> Any:
     if kind is int and value < 0:
         raise CaptureError(f"{where}: {name} is {value}, and must not be negative.")
     return float(value) if kind is float else value
-
-
-def json_of(text: str, where: str) -> Any:
-    """The value of a JSON text; `where` names it in the CaptureError."""
-    try:
-        return codec.loads(text, depth=50)
-    except ValueError as error:
-        raise CaptureError(f"{where} is not JSON: {error}.") from None

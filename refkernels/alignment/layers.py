@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from refkernels import registry
-from refkernels.alignment.kinds import LayerKind, kind_of, settings_of, tensor_names
+from refkernels.alignment.kinds import LayerKind, kind_of, settings_of, synonyms, tensor_names
 from refkernels.alignment.question import (
     Array,
     CapturedQuestion,
@@ -28,18 +28,6 @@ from refkernels.alignment.question import (
 from refkernels.alignment.recorded import ROOT
 from refkernels.alignment.run import Layer, LayerCall, Rank, StepTensors
 from refkernels.op import Direction, Op
-
-_NAMES = {  # the op's name of an input: the frameworks' names
-    "x": ("input", "x", "input_x"),
-    "target": ("target", "label", "labels"),
-    "indices": ("input", "indices", "ids", "x"),
-    "weight": ("weight", "gamma", "embedding_table"),
-    "bias": ("bias", "beta"),
-    "pos_weight": ("pos_weight",),
-    "q": ("query", "q"),
-    "k": ("key", "k"),
-    "v": ("value", "v"),
-}
 
 
 def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
@@ -182,11 +170,11 @@ class _LayerReader:
         names = tensor_names(self.layer, call)
         paths: dict[str, str] = {}
         for position, name in enumerate(self.kind.takes):
-            for framework_name in (*_NAMES.get(name, ()), str(position)):
+            for framework_name in (*synonyms(name), str(position)):
                 if framework_name in names:
                     paths.setdefault(name, names[framework_name])
         for name in self.kind.weights:
-            for framework_name in _NAMES[name]:
+            for framework_name in synonyms(name):
                 if (
                     framework_name in names
                     and name not in self._parameters
@@ -229,7 +217,7 @@ class _LayerReader:
         return {
             name: self.layer.parameters[framework_name]
             for name in self.kind.weights
-            for framework_name in _NAMES[name]
+            for framework_name in synonyms(name)
             if framework_name in self.layer.parameters
         }
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refkernels.alignment.kinds import ROLES, LayerKind, kind_of
+from refkernels.alignment.kinds import ROLES, WEIGHTS, LayerKind, kind_of, synonyms
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import CaptureError, Layer, Rank
-
-_WORDS = {"gamma": "weight", "embedding_table": "weight", "beta": "bias"}
 
 
 @dataclass(frozen=True)
@@ -62,13 +60,22 @@ def matched(a: Rank, b: Rank, names: Mapping[str, str] | None = None) -> Matched
             if partner_of_weight is not None and partner_of_weight not in parameters.values():
                 parameters.setdefault(parameter, partner_of_weight)
     parameters |= _same_name(a, b, parameters)
+    lone_a = [name for name in a.parameters if name not in parameters]
+    lone_b = [name for name in b.parameters if name not in parameters.values()]
+    joined = _joined(a, b, lone_a, lone_b)
+    split = {
+        layer.name
+        for layer in (*called_a, *called_b)
+        if layer.parameters and joined.issuperset(layer.parameters.values())
+    }
+    taken = {*layers.values(), *split}
     return Matched(
         layers,
         parameters,
-        tuple(layer.name for layer in called_a if layer.name not in layers),
-        tuple(layer.name for layer in called_b if layer.name not in layers.values()),
-        tuple(name for name in a.parameters if name not in parameters),
-        tuple(name for name in b.parameters if name not in parameters.values()),
+        tuple(one.name for one in called_a if one.name not in {*layers, *split}),
+        tuple(one.name for one in called_b if one.name not in taken),
+        tuple(name for name in lone_a if name not in joined),
+        tuple(name for name in lone_b if name not in joined),
     )
 
 
@@ -78,6 +85,12 @@ def equal(first: Array, second: Array) -> bool:
         array.shape == second.shape and array.tobytes() == second.tobytes()
         for array in (first, *([first.T.copy()] if first.ndim == 2 else []))
     )
+
+
+def permuted(first: Array, second: Array) -> bool:
+    """Whether two weights have the same rows, or columns, in another order."""
+    pairs = zip(_lines(first), _lines(second), strict=False)
+    return first.ndim > 1 and any(sorted(a) == sorted(b) for a, b in pairs)
 
 
 def oriented(target: Array, array: Array, like: Array | None = None) -> Array:
@@ -94,8 +107,34 @@ def oriented(target: Array, array: Array, like: Array | None = None) -> Array:
     return array
 
 
+def _joined(a: Rank, b: Rank, lone_a: list[str], lone_b: list[str]) -> set[str]:
+    """Parameters without a partner that are made of the rows, or columns, of the other run's: fused
+    projections of one run, split in the other."""
+    if not a.steps or not b.steps:
+        return set()
+    sides = [
+        {name: _lines(rank.tensors(rank.steps[0]).parameter(name)) for name in lone}
+        for rank, lone in ((a, lone_a), (b, lone_b))
+    ]
+    rows = [{row for forms in side.values() for form in forms for row in form} for side in sides]
+    return {
+        name
+        for side, others in zip(sides, rows[::-1], strict=True)
+        for name, forms in side.items()
+        if any(form and others.issuperset(form) for form in forms)
+    }
+
+
+def _lines(weight: Array | None) -> list[list[bytes]]:
+    """A weight's rows, and its columns."""
+    if weight is None or weight.ndim == 0:
+        return []
+    rows = weight.reshape(len(weight), -1)
+    return [[row.tobytes() for row in form] for form in (rows, rows.T)[: weight.ndim]]
+
+
 def _word(name_in_layer: str) -> str:
-    return _WORDS.get(name_in_layer, name_in_layer)
+    return next((word for word in WEIGHTS if name_in_layer in synonyms(word)), name_in_layer)
 
 
 def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:
@@ -112,13 +151,16 @@ def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:
 def _by_weights(
     layers_a: list[Layer], layers_b: list[Layer], parameters: Mapping[str, str]
 ) -> dict[str, str]:
-    """Layers whose weights are partners: those of one layer, by the same names."""
-    owners = {tuple(layer.parameters.values()): layer.name for layer in layers_b}
+    """Layers whose weights are partners: those of one layer, by the same names. Layers that share
+    their weights are partners in the order of their calls."""
+    owners: dict[tuple[str, ...], list[str]] = {}
+    for layer in layers_b:
+        owners.setdefault(tuple(layer.parameters.values()), []).append(layer.name)
     found = {}
     for layer in layers_a:
         weights = tuple(parameters.get(name, "") for name in layer.parameters.values())
-        if weights and all(weights) and weights in owners:
-            found[layer.name] = owners.pop(weights)
+        if weights and all(weights) and owners.get(weights):
+            found[layer.name] = owners[weights].pop(0)
     return found
 
 

@@ -11,10 +11,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from refkernels.alignment.fields import json_of, read_object
+from refkernels.alignment.fields import read_object
 from refkernels.alignment.recorded import Rank, StepLine
 from refkernels.alignment.steps import FORMAT, FORMAT_VERSION, open_step
-from refkernels.alignment.tensors import CaptureError
+from refkernels.alignment.tensors import CaptureError, json_of
 from refkernels.records.array_files import ArrayFileError, opened
 
 _STEP = re.compile(r"step_(\d{6,18})\.safetensors")

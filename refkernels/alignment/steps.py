@@ -9,8 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from refkernels.alignment.fields import json_of
-from refkernels.alignment.tensors import Array, CaptureError, TensorFile
+from refkernels.alignment.tensors import Array, CaptureError, TensorFile, json_of
 
 FORMAT, FORMAT_VERSION = "refkernels-capture", 1
 _CALL = re.compile(

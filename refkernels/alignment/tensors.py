@@ -38,6 +38,14 @@ class CaptureError(ValueError):
     """A fault of a captured run, in one sentence that names the file."""
 
 
+def json_of(text: str, where: str) -> Any:
+    """The value of a JSON text; `where` names it in the CaptureError."""
+    try:
+        return codec.loads(text, depth=50)
+    except ValueError as error:
+        raise CaptureError(f"{where} is not JSON: {error}.") from None
+
+
 class TensorFile(Mapping[str, Array]):
     """The tensors of a safetensors file by name: read-only arrays on the mapped file.
 
@@ -67,6 +75,7 @@ class TensorFile(Mapping[str, Array]):
         self.metadata: dict[str, str] = metadata
         self._entries = {name: self._entry(name, entry) for name, entry in header.items()}
         self._check_spans(size - self._begin)
+        self._repeat(json_of(metadata.get("repeated", "{}"), f"{self.path}: repeated"))
         self._map: Array | None = None
 
     def _error(self, reason: str) -> CaptureError:
@@ -106,6 +115,17 @@ class TensorFile(Mapping[str, Array]):
             end = last
         if end != size:
             raise self._error(f"its tensors end at {end:,}, its bytes at {size:,}")
+
+    def _repeat(self, repeated: Any) -> None:
+        """Tensors with the bytes of another one, which the file holds once."""
+        for name, place in repeated.items() if isinstance(repeated, dict) else ():
+            of, shape = place if isinstance(place, list) and len(place) == 2 else (None, None)
+            if of not in self._entries or name in self._entries or not _are_counts(shape):
+                raise self._error(f"{name!r} does not repeat one of its tensors")
+            dtype, _, begin, end = self._entries[of]
+            if end - begin != math.prod(shape) * dtype.itemsize:
+                raise self._error(f"{name!r} has {end - begin:,} bytes, but not that shape")
+            self._entries[name] = dtype, tuple(shape), begin, end
 
     def __getitem__(self, name: str) -> Array:
         dtype, shape, begin, end = self._entries[name]

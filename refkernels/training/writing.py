@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import refkernels
+from refkernels.capture import write_safetensors
 from refkernels.records.files import write_whole
 
 Array = npt.NDArray[Any]
@@ -80,25 +81,16 @@ def line(
 
 
 def write_tensors(folder: Path, step: int, tensors: Mapping[str, Array]) -> Path:
-    """Write the tensors of a step as safetensors: a header in JSON, then the bytes."""
-    header: dict[str, Any] = {
-        "__metadata__": {
-            "format": "refkernels-capture", "format_version": "1", "step": str(step), "rank": "0",
-            "scalars": "{}",
-        }
-    }  # fmt: skip
-    content, end = [], 0
-    for name, array in tensors.items():
-        ordered = np.ascontiguousarray(array)
-        span = [end, end + ordered.nbytes]
-        header[name] = {
-            "dtype": _DTYPES[str(ordered.dtype)], "shape": list(array.shape), "data_offsets": span,
-        }  # fmt: skip
-        content.append(ordered.tobytes())
-        end = span[1]
-    text = json.dumps(header).encode()
+    """Write the tensors of a step."""
     path = folder / "rank_0" / f"step_{step:06d}.safetensors"
-    return write_whole(path, len(text).to_bytes(8, "little") + text + b"".join(content))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    words = {"format": "refkernels-capture", "format_version": "1", "step": str(step)}
+    pairs = {
+        name: (_DTYPES[str(array.dtype)], np.ascontiguousarray(array).reshape(array.shape))
+        for name, array in tensors.items()
+    }
+    write_safetensors(str(path), pairs, {**words, "rank": "0", "scalars": "{}"}, {})
+    return path
 
 
 def write_run(folder: Path, run: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Path:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from refkernels.alignment import align
 from refkernels.alignment.run import CaptureError, Run
 from refkernels.alignment.tensors import TensorFile
-from refkernels.capture import _write_safetensors
+from refkernels.capture import _repeated, write_safetensors
 from refkernels.cli.app import app
 from refkernels.reporting.alignment import page
 
@@ -59,17 +59,32 @@ def test_what_the_probe_writes_is_read_back(tmp_path: Path) -> None:
         "flags": ("BOOL", np.array([[True], [False]])),
         "empty": ("I64", np.zeros((3, 0), np.int64)),
         "名前/é": ("U8", np.arange(3, dtype=np.uint8)),
+        "output": ("F32", rng.standard_normal((7, 60)).astype(np.float32)),
     }
+    tensors["other"] = "F32", tensors["output"][1] + 1
+    tensors["input"] = "F32", tensors["output"][1].copy().reshape(70, 6)
     path = tmp_path / "x.safetensors"
-    _write_safetensors(str(path), tensors, {"step": "1"})
+    repeated = _repeated(tensors)
+    assert repeated == {"input": "output"}
+    write_safetensors(str(path), tensors, {"step": "1"}, repeated)
     assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_size < 2 * tensors["output"][1].nbytes + 2000  # it is there once
     file = TensorFile(path)
-    assert file.metadata == {"step": "1"}
+    assert file.metadata["step"] == "1"
     assert set(file) == set(tensors)
     for name, (_, array) in tensors.items():
         assert file[name].shape == array.shape
         assert file[name].tobytes() == array.tobytes()
         assert file[name].flags.aligned
+
+
+@pytest.mark.parametrize("place", [["none", [420]], ["output", [421]], ["output"], 3])
+def test_a_tensor_that_repeats_no_other_is_refused(tmp_path: Path, place: object) -> None:
+    path = tmp_path / "x.safetensors"
+    words = {"repeated": json.dumps({"input": place})}
+    write_safetensors(str(path), {"output": ("F32", np.ones(420, np.float32))}, words, {})
+    with pytest.raises(CaptureError, match="input"):
+        TensorFile(path)
 
 
 @pytest.mark.parametrize("cut", [0, 5, 8, 100, -1])

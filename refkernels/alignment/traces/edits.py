@@ -59,9 +59,9 @@ def with_result(value):
     return edit
 
 
-def constants(call, others):
+def constants(call, others, anywhere=False):
     """Other values of constants: those of the same arguments in another call, all and one by one;
-    then any number of the other calls."""
+    or numbers of the other calls from `anywhere`."""
     schema = call.function._schema.arguments
     required = [
         k for k, value in enumerate(call.args)
@@ -77,10 +77,10 @@ def constants(call, others):
     changes = [
         [(key, name, value, new[name]) for key, name, value in mine
          if name in new and not same_constant(value, new[name])]
-        for new in named
+        for new in named if not anywhere
     ]  # fmt: skip
     changes += [[one] for several in changes for one in several]
-    for key, name, value in mine:
+    for key, name, value in mine if anywhere else ():
         if isinstance(value, int | float):
             flag = isinstance(value, bool)
             news = [not value] if flag else numbers_of(others)

@@ -20,8 +20,8 @@ REACH = 24  # calls behind an edit that are run to see what it makes
 TRIALS = 3000  # edits that are tried for one difference
 NULL = 1e-9  # of the largest gradient: below it a gradient is rounding
 KINDS = (
-    "omitted", "constant", "left_out", "exchanged", "transposed", "order", "swapped", "function",
-    "operand",
+    "omitted", "constant", "left_out", "number", "exchanged", "transposed", "order", "swapped",
+    "function", "operand",
 )  # fmt: skip
 
 
@@ -41,7 +41,10 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
     if not calls or not shown:
         return None
     stop = max(side.run.made[s][0] for s in sinks if isinstance(side.run.made[s], tuple)) + 1
-    wanted = Index((slot, other.told[slot]) for slot in its if varied(other.told[slot]))
+    wanted = Index(
+        (slot, other.told[slot]) for slot in its
+        if varied(other.told[slot]) or slot in sinks_of_other
+    )  # fmt: skip
 
     def made(edit, reach=FAR):
         fresh = side.run.again(edit, reach, stop) or {}
@@ -127,8 +130,8 @@ def leaves_for(side):
 
 
 def tried(kind, side, call, shown, near, lone):
-    if kind == "constant":
-        found = edits.constants(call, shown)
+    if kind in ("constant", "number"):
+        found = edits.constants(call, shown, kind == "number")
     elif kind == "left_out":
         found = edits.left_out(side.run, call)
     elif kind == "function":

@@ -33,7 +33,9 @@ def opened(path):
         content = file.read()
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
-    header.pop("__metadata__", None)
+    repeated = json.loads(header.pop("__metadata__", {}).get("repeated", "{}"))
+    for name, (of, shape) in repeated.items():
+        header[name] = {**header[of], "shape": shape}
     body = memoryview(bytearray(content[8 + length :]))
 
     def tensor(name):
