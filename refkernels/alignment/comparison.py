@@ -98,7 +98,7 @@ def departure(
         found_departure = None
         if lines_of_step[0].batch_hash == lines_of_step[1].batch_hash:
             found_departure = _departure(a, b, tensors, matched, *lines_of_step, coarse or {})
-        if found_departure is not None and found_departure.stage in ("forward", "loss"):
+        if found_departure is not None and found_departure.stage == "forward":
             return found_departure
         if found_departure is not None or several:
             batch_cause = cause(run_a, run_b, step, matched)

@@ -18,10 +18,9 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of
-from refkernels.alignment.matching import Matched, equal, oriented, permuted
+from refkernels.alignment.matching import Matched, equal, oriented, permuted, untied
 from refkernels.alignment.run import Layer, Rank, Run, StepLine
-from refkernels.alignment.updates import definition, lost_decays
-from refkernels.arithmetic import formats
+from refkernels.alignment.updates import definition, lost_decays, moved_outside
 
 Topic = Literal[
     "data", "ranks", "weights", "model", "layer", "dtype", "optimizer", "schedule", "loss", "setup"
@@ -72,6 +71,7 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
         *_states(first, second, matched),
         *_schedule(first, second, matched),
         *_updates(a, b),
+        *_moved(first, second, matched),
         *_lost_decay(first, "A"),
         *_lost_decay(second, "B"),
         *_setup(a, b),
@@ -230,26 +230,13 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
 
 
 def _untied(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
-    """Weights that one run shares between two places and the other holds twice: the gradient of the
-    shared one is the sum of the others'."""
+    """Weights that one run shares between two places and the other holds twice."""
     steps = sorted(set(a.steps) & set(b.steps))[:1]
-    back = {other: name for name, other in matched.parameters.items()}
-    sides = (a, b, matched.lone_b, back, "A"), (b, a, matched.lone_a, matched.parameters, "B")
-    for step, (one, other, lone, partner, run) in itertools.product(steps, sides):
-        shares, holds = one.tensors(step), other.tensors(step)
-        for name, twin in itertools.product(lone, partner):
-            parts = holds.gradient(name, "backward"), holds.gradient(twin, "backward")
-            whole, values = shares.gradient(partner[twin], "backward"), holds.parameter(name)
-            if whole is None or values is None or parts[0] is None or parts[1] is None:
-                continue
-            if parts[0].shape != whole.shape or parts[1].shape != whole.shape:
-                continue
-            total, wide = (x.astype(np.float64) for x in (parts[0], whole))
-            total = total + parts[1]
-            close = 2.0 ** (-formats.of(whole).p / 2) * np.linalg.norm(wide)
-            if np.any(parts[0]) and np.linalg.norm(total - wide) <= close:
-                details = {"run": run, "other": "AB".replace(run, ""), "twin": twin}
-                yield RunDifference("weights", name, step=step, kind="untied", details=details)
+    for run, name, twin in (
+        untied(a.tensors(steps[0]), b.tensors(steps[0]), matched) if steps else ()
+    ):
+        details = {"run": run, "other": "AB".replace(run, ""), "twin": twin}
+        yield RunDifference("weights", name, step=steps[0], kind="untied", details=details)
 
 
 def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
@@ -466,6 +453,19 @@ def _updates(a: Run, b: Run) -> Iterator[RunDifference]:
             counts = str(line_a.updates), str(line_b.updates)
             yield RunDifference("schedule", "updates", *counts, line_a.step, kind="updates")
             return
+
+
+def _moved(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+    """The first step for which one run alone changes weights after the optimizer did."""
+    partner = {name: other for other, name in matched.parameters.items()}
+    moved = [{(n, s) for s, names in moved_outside(rank) for n in names} for rank in (a, b)]
+    moved[1] = {(partner[name], step) for name, step in moved[1] if name in partner}
+    for run, alone in zip("AB", (moved[0] - moved[1], moved[1] - moved[0]), strict=True):
+        first = min((step for _, step in alone), default=0)
+        names = [name for name in matched.parameters if (name, first) in alone]
+        if names:
+            details = {"run": run, "more": len(names) - 1}
+            yield RunDifference("optimizer", names[0], step=first, kind="moved", details=details)
 
 
 def _rate(line: StepLine, group: int | None) -> float | None:

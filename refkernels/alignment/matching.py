@@ -8,14 +8,16 @@ Among those, order decides, by the longest common subsequence; the rest is match
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from refkernels.alignment.kinds import ROLES, WEIGHTS, LayerKind, kind_of, synonyms
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import CaptureError, Layer, Rank
+from refkernels.alignment.run import CaptureError, Layer, Rank, StepTensors
+from refkernels.arithmetic import formats
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,24 @@ def permuted(first: Array, second: Array) -> bool:
     """Whether two weights have the same rows, or columns, in another order."""
     pairs = zip(_lines(first), _lines(second), strict=False)
     return first.ndim > 1 and any(sorted(a) == sorted(b) for a, b in pairs)
+
+
+def untied(a: StepTensors, b: StepTensors, matched: Matched) -> Iterator[tuple[str, str, str]]:
+    """(run, name, twin) where that run shares one weight and the other holds two: the gradient of
+    the shared one is the sum of theirs."""
+    back = {other: name for name, other in matched.parameters.items()}
+    sides = ("A", a, b, matched.lone_b, back), ("B", b, a, matched.lone_a, matched.parameters)
+    for run, shares, holds, lone, partner in sides:
+        for name, twin in itertools.product(lone, partner):
+            whole = shares.gradient(partner[twin], "backward")
+            parts = holds.gradient(name, "backward"), holds.gradient(twin, "backward")
+            if whole is None or parts[0] is None or parts[1] is None or not np.any(parts[0]):
+                continue
+            if whole.shape == parts[0].shape == parts[1].shape:
+                wide, one, two = (array.astype(np.float64) for array in (whole, *parts))
+                close = 2.0 ** (-formats.of(whole).p / 2) * np.linalg.norm(wide)
+                if np.linalg.norm(one + two - wide) <= close:
+                    yield run, name, twin
 
 
 def oriented(target: Array, array: Array, like: Array | None = None) -> Array:

@@ -234,6 +234,8 @@ def _cause_of(sides: Sequence[_RunParts], digits: float, elements: int) -> Facto
         rows = {part: sum(cell.rows for cell in cells) for part, cells in parts.items()}
         weights = [cell.factor * rows[cell.part] for cell in side.cells]
         if max(weights) - min(weights) <= 4 * digits * max(weights):
+            if math.isclose(max(weights), sum(rows.values()), rel_tol=8 * digits):
+                return FactorCause("sum_of_parts", side.run, {"parts": len(parts)}, side.alike)
             tokens = ", ".join(str(count) for count in list(rows.values())[:8])
             details = {"parts": len(parts), "tokens": tokens}
             return FactorCause("mean_of_means", side.run, details, side.alike)

@@ -119,7 +119,7 @@ class TensorFile(Mapping[str, Array]):
     def _repeat(self, repeated: Any) -> None:
         """Tensors with the bytes of another one, which the file holds once."""
         for name, place in repeated.items() if isinstance(repeated, dict) else ():
-            of, shape = place if isinstance(place, list) and len(place) == 2 else (None, None)
+            of, shape = place if isinstance(place, list) and len(place) == 2 else ("", [])
             if of not in self._entries or name in self._entries or not _are_counts(shape):
                 raise self._error(f"{name!r} does not repeat one of its tensors")
             dtype, _, begin, end = self._entries[of]

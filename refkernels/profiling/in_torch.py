@@ -15,6 +15,7 @@ Decisions (comparisons, indices) are those of the program: how many of them floa
 otherwise is counted.
 """
 
+import collections
 import functools
 import json
 import linecache
@@ -39,6 +40,7 @@ if [int(part) for part in torch.__version__.split(".")[:2]] < [2, 3]:
 FUNCTIONALS = 16  # random ones: a share's standard error is then about a quarter of it
 SAMPLED = 1024  # elements of each result that are compared with the float64 run's
 HEAVIEST = 8  # call sites, and modules, whose calls are run in float64 to see what that buys
+ROUNDS = 0.25  # relative: what changes a number's bits by less rounds it
 LEAST = 0.01  # share of a call site whose calls are run so
 COMPILED = os.path.join("_dynamo", "eval_frame.py")
 ATEN = torch.ops.aten
@@ -79,6 +81,7 @@ class RecordedCall:
     numbers of its results (None where it is no tensor) and their recorded norms."""
 
     fused = ""  # the call that this one is a part of
+    rounds = None  # the number of a tensor of which the result is a rounding, by its bits
 
     def __init__(self, index, record, places):
         name, args, kwargs, self.results, place, self.norms = record
@@ -95,6 +98,7 @@ class RecordedCall:
         self.numbers = [item.number for item in leaves if isinstance(item, TensorNumber)]
         self.writes = function._schema.is_mutable
         self.draws = torch.Tag.nondeterministic_seeded in function.tags
+        self.bits = function is ATEN.view.dtype  # reads the bits of its argument as other numbers
 
     @property
     def word(self):
@@ -251,11 +255,14 @@ class Replay:
         )
 
     def _run(self, call):
-        wide = self._wide(call) and call.seen
+        asked = self._wide(call) and call.seen
+        wide = asked and not call.bits
         args, kwargs = self._given(call, wide)
         counts = self._derivatives and call.decides and call.seen
         results = [None] * len(call.results)
-        if counts or not all(number in call.drawn for number in call.results):
+        if asked and call.rounds is not None:
+            results = [self._value(call.rounds, True) * 1.0]
+        elif counts or not all(number in call.drawn for number in call.results):
             if wide:
                 args, kwargs = tree_map(
                     lambda v: v if isinstance(v, torch.Tensor) else widened(v), (args, kwargs)
@@ -295,6 +302,7 @@ class JudgedRun(Replay):
     `overflowed`, how many elements are finite in one format only."""
 
     def __init__(self, program):
+        self._bits = {}  # integers' numbers: that of the floating-point tensor whose bits they are
         super().__init__(program, lambda call: False)
 
     def _run(self, call):
@@ -316,9 +324,15 @@ class JudgedRun(Replay):
             except (RuntimeError, NotImplementedError, TypeError):
                 call.seen = False
         call.dtypes = [None if value is None else value.dtype for value in values]
+        sources = [self._bits[number] for number in call.numbers if number in self._bits]
+        sources = call.numbers[:1] if call.bits and takes else sources
         for number, value, truth in zip(call.results, values, exact):
             apart = floating(value) and floating(truth) and value.shape == truth.shape
             error, overflowed = difference(value, truth) if apart else (None, 0)
+            if sources and value is not None and not floating(value):
+                self._bits[number] = sources[0]
+            elif sources and call.bits:
+                error = self._rounding(call, sources[0], value)
             call.overflowed += overflowed
             call.errors.append(error)
             if apart and call.local is None and value.numel():
@@ -326,9 +340,20 @@ class JudgedRun(Replay):
             call.decides |= value is not None and wide is not None and not floating(value)
             if value is not None:
                 self.dtypes[number] = value.dtype
-                if not is_view(call.function) and (truth is None or not floating(value)):
+                others = truth is None or not floating(value)
+                if not is_view(call.function) and others and number not in self._bits:
                     call.drawn[number] = value.detach().clone()
             call.samples.append(sample(value).clone() if floating(value) else None)
+
+    def _rounding(self, call, source, value):
+        """The error of a number whose bits were changed, where it is a rounding; in float64 it is
+        that number then."""
+        whole = widened(self.values[source])
+        error, _ = difference(value, whole) if whole.shape == value.shape else (None, 0)
+        if error is None or bool((error.abs() > ROUNDS * whole.abs()).any()):
+            return None
+        call.rounds, call.local = source, local_error(error, whole, value.dtype)
+        return error
 
 
 class Attribution:
@@ -378,17 +403,12 @@ class Attribution:
         generator = torch.Generator().manual_seed(0)
         table = torch.zeros(FUNCTIONALS, len(self.calls), dtype=torch.float64)
         totals = torch.zeros(FUNCTIONALS, dtype=torch.float64)
+        edges, sizes = [edge for _, _, edge in places], [rms(v.detach()) or 1.0 for v in results]
         for f in range(FUNCTIONALS):
-            signs, start = [], 0
-            for value in results:
-                draw = torch.randint(2, value.shape, generator=generator).double() * 2 - 1
-                signs.append(draw.to(value.device) / (rms(value.detach()) or 1.0))
-                end = start + value.numel()
-                totals[f] += float(
-                    (self.before[start:end] * draw.reshape(-1).to(value.device)).sum()
-                )
-                start = end
-            edges = [edge for _, _, edge in places]
+            draws = [torch.randint(2, v.shape, generator=generator) * 2.0 - 1.0 for v in results]
+            draws = [draw.to(v.device, torch.float64) for draw, v in zip(draws, results)]
+            totals[f] = self.before @ torch.cat([draw.reshape(-1) for draw in draws])
+            signs = [draw / size for draw, size in zip(draws, sizes)]
             slopes = torch.autograd.grad(
                 results, edges, signs, retain_graph=True, allow_unused=True
             )
@@ -415,31 +435,19 @@ class Attribution:
             "kind": "profile",
             "torch": torch.__version__,
             "device": sorted({str(self.truth.values[n].device) for n in self.outputs}),
-            "formats": sorted(
-                {str(d)[6:] for c in calls for d in c.dtypes if d and d.is_floating_point}
-            ),
+            "formats": formats_of(calls),
             "calls": len(calls),
             "compiled": self.compiled,
             "unseen": sorted({str(call.function) for call in calls if not call.seen}),
             "error": rms(self.before),
             "functionals": FUNCTIONALS,
             "remainder": remainder,
-            "overflowed": [
-                {"call": str(call.function), **place(call), "elements": call.overflowed}
-                for call in calls
-                if call.overflowed
-            ],
-            "flipped": [
-                {"call": str(call.function), **place(call), "flipped": n, "of": of}
-                for call, n, of in self.truth.flipped
-                if n
-            ],
+            "overflowed": [told(c, elements=c.overflowed) for c in calls if c.overflowed],
+            "flipped": [told(c, flipped=n, of=of) for c, n, of in self.truth.flipped if n],
         }
         power = power / (float(power.sum()) or 1.0)
-        for name, keys_of in groups.items():
-            record[name] = self._grouped(keys_of, power)
-        record["timeline"] = self._timeline(power)
-        return record
+        parts = {name: self._grouped(keys_of, power) for name, keys_of in groups.items()}
+        return {**record, **parts, "timeline": self._timeline(power)}
 
     def _grouped(self, keys_of, power):
         members = {}
@@ -452,26 +460,15 @@ class Attribution:
         for rank, key in enumerate(order):
             calls = [self.calls[j] for j in members[key]]
             judged = [call.local for call in calls if call.local is not None]
-            by_op = {}
+            by_op = collections.Counter()
             for j in members[key]:
-                name = self.calls[j].word
-                by_op[name] = by_op.get(name, 0.0) + float(power[j])
-            ops = sorted(by_op, key=by_op.get, reverse=True)
+                by_op[self.calls[j].word] += float(power[j])
+            ops = [op for op, part in by_op.most_common() if part] or list(by_op)
             heavy = rank < HEAVIEST and shares[key] > LEAST
-            formats = {str(d)[6:] for c in calls for d in c.dtypes if d and d.is_floating_point}
             module = key if isinstance(key, str) else key[0]
-            rows.append(
-                {
-                    **place(calls[0]),
-                    "module": module,
-                    "share": shares[key],
-                    "gain": self._gain(key, keys_of) if heavy else None,
-                    "ops": [op for op in ops if by_op[op]] or ops,
-                    "formats": sorted(formats),
-                    "calls": len(calls),
-                    "roundings": max(judged, default=None),
-                }
-            )
+            row = dict(place(calls[0]), module=module, share=shares[key], ops=ops, calls=len(calls))
+            row["gain"] = self._gain(key, keys_of) if heavy else None
+            rows.append(dict(row, formats=formats_of(calls), roundings=max(judged, default=None)))
         return rows
 
     def _timeline(self, power):
@@ -487,17 +484,19 @@ class Attribution:
                     continue
                 size = rms(exact) or 1.0
                 error, (apart, _) = call.errors[k], difference(call.samples[k], exact)
-                points.append(
-                    {
-                        "op": call.word,
-                        **place(call),
-                        "share": float(power[j]),
-                        "local": 0.0 if error is None else rms(error) / size,
-                        "accumulated": 0.0 if apart is None else rms(apart) / size,
-                    }
-                )
+                sizes = [0.0 if one is None else rms(one) / size for one in (error, apart)]
+                own = dict(place(call), op=call.word, share=float(power[j]))
+                points.append(dict(own, local=sizes[0], accumulated=sizes[1]))
                 break
         return points
+
+
+def formats_of(calls):
+    return sorted({str(d)[6:] for c in calls for d in c.dtypes if d and d.is_floating_point})
+
+
+def told(call, **figures):
+    return {"call": str(call.function), **place(call), **figures}
 
 
 def place(call):

@@ -12,6 +12,7 @@ from capture import Capture
 from torch import nn
 
 D, HEADS, WORDS, LENGTH = 32, 4, 24, 10
+TIED = "tied", "untied", "unmasked", "joined", "pairs"  # word 0 is padding, without a loss
 
 
 class Norm(nn.Module):
@@ -40,6 +41,10 @@ class Block(nn.Module):
         return torch.cat((angles, angles), -1)
 
     def turned(self, x, angles):
+        if self.how == "pairs":
+            (a, b), angles = (x[..., 0::2], x[..., 1::2]), angles[..., :4]
+            c, s = angles.cos(), angles.sin()
+            return torch.stack((a * c - b * s, b * c + a * s), -1).flatten(-2)
         a, b = x.chunk(2, -1)
         other = torch.cat((b, -a), -1) if self.how == "other_sense" else torch.cat((-b, a), -1)
         return x * angles.cos() + other * angles.sin()
@@ -61,6 +66,8 @@ class Block(nn.Module):
         if how == "fused":
             joined = torch.cat((self.q.weight, self.k.weight, self.v.weight))
             parts = F.linear(n, joined).chunk(3, -1)
+        elif how == "joined":
+            parts = self.qkv(n).chunk(3, -1)
         elif how == "port":
             v, k, q = self.v(n), self.k(n), self.q(n)
             parts = q, k, v
@@ -95,6 +102,22 @@ class Model(nn.Module):
         self.how = how
         self.embed, self.blocks = nn.Embedding(WORDS, D), nn.ModuleList([Block(how), Block(how)])
         self.head = nn.Linear(D, WORDS, bias=False)
+        if how in TIED:
+            self.head.weight = self.embed.weight
+
+    def rewritten(self):
+        """The same weights, held in another way."""
+        if self.how == "untied":
+            self.head.weight = nn.Parameter(self.embed.weight.detach().clone())
+        for block in self.blocks:
+            if self.how == "joined":
+                block.qkv = nn.Linear(D, 3 * D, bias=False)
+                weights = [getattr(block, name).weight for name in "qkv"]
+                block.qkv.weight = nn.Parameter(torch.cat(weights).detach())
+                del block.q, block.k, block.v
+            for layer in (block.q, block.k) if self.how == "pairs" else ():
+                rows = layer.weight.detach().view(HEADS, 2, -1, D).transpose(1, 2)
+                layer.weight = nn.Parameter(rows.reshape(D, D).clone())
 
     def forward(self, ids):
         x = self.embed(ids)
@@ -112,11 +135,20 @@ def train(how):
                 parameter.add_(0.1 * torch.randn(D))
             elif "embed" not in name:
                 parameter.mul_(3.0)
+    model.rewritten()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     ids = torch.randint(WORDS, (3, LENGTH), generator=torch.Generator().manual_seed(1))
     with Capture(how, model, optimizer, steps=[0]) as capture:
-        loss = F.cross_entropy(model(ids)[:, :-1].reshape(-1, WORDS), ids[:, 1:].reshape(-1))
-        loss.backward()
+        labels = ids[:, 1:].clone()
+        if how in TIED and how != "unmasked":
+            labels[labels == 0] = -100
+        counted, loss = (labels != -100).sum(), 0.0
+        for part in (slice(0, 2), slice(2, 3)) if how == "joined" else (slice(0, 3),):
+            z = model(ids[part])[:, :-1].reshape(-1, WORDS)
+            share = (labels[part] != -100).sum() / counted if how == "joined" else 1.0
+            one = F.cross_entropy(z, labels[part].reshape(-1)) * share
+            one.backward()
+            loss = loss + one.detach()
         optimizer.step()
         optimizer.zero_grad()
         capture.step(loss=loss, batch=ids)

@@ -10,6 +10,9 @@ import pytest
 from captured import python_of, run_script
 
 from refkernels.alignment import align
+from refkernels.alignment.align import conclude
+from refkernels.alignment.local import LocalTruth
+from refkernels.alignment.run import Run
 from refkernels.alignment.traced import TRACES
 from refkernels.reporting.alignment import page
 
@@ -26,6 +29,14 @@ MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
     "residual": ("left_out", None, None, 2),
     "other_sense": ("replaced", "neg, cat", "neg, cat", 4),
     "heads": ("order", None, None, 2),
+}
+# of a model whose head has the weights of its embedding: the verdict, the first suspect's topic
+TIED = {
+    "tied": ("same", ""),
+    "pairs": ("same", ""),  # rows of queries and keys in another order, turned accordingly
+    "joined": ("undecidable", ""),  # one layer for three, and two parts of the batch
+    "untied": ("different", "weights"),
+    "unmasked": ("different", "forward"),
 }
 MANY = """
 import runpy, sys
@@ -47,7 +58,9 @@ for a, b in ([torch.randn(shape) for shape in shapes] for shapes in forms):
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ported")
-    done = run_script("torch", folder, "ported_training.py", "right", "port", "fused", *MISTAKES)
+    done = run_script(
+        "torch", folder, "ported_training.py", "right", "port", "fused", *TIED, *MISTAKES
+    )
     assert done.returncode == 0, done.stderr
     command = [python_of("torch"), "-c", MANY, str(TRACES), "fused", *MISTAKES]
     subprocess.run(command, cwd=folder, check=True)
@@ -78,6 +91,16 @@ def test_a_mistake_of_a_port_is_found_wherever_it_is(name: str, runs: Path) -> N
             if isinstance(told, dict):
                 told = told["module"].rpartition(".")[2]
             assert expected is None or told == expected
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_weights_that_are_shared_joined_or_in_another_order(name: str, runs: Path) -> None:
+    pair, nothing = (Run.read(runs / "tied"), Run.read(runs / name)), LocalTruth((), (), ())
+    verdict = conclude(pair, (nothing, nothing)).verdict
+    assert (verdict.word, verdict.first.topic if verdict.first else "") == TIED[name]
+    if name == "unmasked":
+        assert verdict.first is not None
+        assert getattr(verdict.first.source, "edit", "") == "left_out"
 
 
 def test_the_headline_says_the_call_and_both_values(runs: Path) -> None:
