@@ -104,8 +104,7 @@ def _leaves(value, path=""):
         yield path or "0", value
         return
     for key, item in pairs:
-        for leaf in _leaves(item, path + "." + key if path else key):
-            yield leaf
+        yield from _leaves(item, path + "." + key if path else key)
 
 
 def _mapped(value, path, change):
@@ -145,10 +144,8 @@ def _simple(values, read=None):
     for key, value in values.items():
         if key.startswith("__"):
             continue
-        try:
+        with contextlib.suppress(TypeError):
             entries[key.lstrip("_")] = _plain(read(value) if read else value)
-        except TypeError:
-            continue
     return entries
 
 
@@ -172,6 +169,10 @@ def _squares(dtype, array):
     return float(np.einsum("i,i->", flat, flat, dtype=np.float64))
 
 
+def _bytes(array):
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
 def _folded(array):
     """1,024 words for an array's bytes: sum over i of (2 i + 1) x[1024 i + j], modulo 2^64.
 
@@ -179,7 +180,7 @@ def _folded(array):
     invertible, so a change of one word always changes a sum.  This is twenty times as fast as
     SHA-256, which would take longer than a training step.
     """
-    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    raw = _bytes(array)
     rows = raw.size // 8192
     last = np.zeros(8192, np.uint8)
     last[: raw.size - 8192 * rows] = raw[8192 * rows :]
@@ -221,12 +222,8 @@ def _repeated(tensors):
     seen, repeated = {}, {}
     for name, (dtype, array) in tensors.items():
         if array.nbytes >= _WORTH_SHARING:
-            alike = seen.setdefault((dtype, array.nbytes, _folded(array).tobytes()), [])
-            same = (one for one in alike if _view(tensors[one][1]) == _view(array))
-            first = next(same, None)
-            if first is None:
-                alike.append(name)
-            else:
+            first = seen.setdefault((dtype, array.nbytes, _folded(array).tobytes()), name)
+            if first != name and np.array_equal(_bytes(tensors[first][1]), _bytes(array)):
                 repeated[name] = first
     return repeated
 
@@ -253,9 +250,7 @@ def write_safetensors(path, tensors, metadata, repeated):
         file.write(len(head).to_bytes(8, "little"))
         file.write(head)
         for name in names:
-            array = tensors[name][1]
-            if array.size:
-                file.write(memoryview(array.reshape(-1)).cast("B"))
+            file.write(_bytes(tensors[name][1]))
 
     _write_whole(path, write)
 
@@ -459,10 +454,8 @@ def _arguments(instance):
     """The names of the arguments of the constructors of an object's classes."""
     names = set()
     for kind in type(instance).__mro__[:-1]:
-        try:
+        with contextlib.suppress(TypeError, ValueError):
             names.update(inspect.signature(kind.__init__).parameters)
-        except (TypeError, ValueError):
-            continue
     return names - {"self", "args", "kwargs", "name", "parameters", "params"}
 
 
@@ -744,11 +737,9 @@ class _Paddle(_Framework):
         parameter.set_value(bits)
 
     def flags(self):
-        names = ["FLAGS_cudnn_deterministic", "FLAGS_embedding_deterministic"]
-        try:
+        names, values = ["FLAGS_cudnn_deterministic", "FLAGS_embedding_deterministic"], {}
+        with contextlib.suppress(ValueError):
             values = self.api.get_flags(names)
-        except ValueError:
-            values = {}
         return dict(_simple(values), default_dtype=self.api.get_default_dtype())
 
     def seed(self):
@@ -763,9 +754,8 @@ class _Paddle(_Framework):
 
     def accelerator(self):
         device = self.api.device
-        if self.api.is_compiled_with_cuda() and device.cuda.device_count():
-            return device.cuda.get_device_name()
-        return None
+        seen = self.api.is_compiled_with_cuda() and device.cuda.device_count()
+        return device.cuda.get_device_name() if seen else None
 
 
 class _OneFlow(_Framework):
@@ -1003,10 +993,8 @@ class _MindSpore(_Framework):
     def flags(self):
         values = {}
         for name in ("mode", "device_target", "deterministic", "jit_level"):
-            try:
+            with contextlib.suppress(ValueError, TypeError, KeyError, RuntimeError):
                 values[name] = _plain(self.api.get_context(name))
-            except (ValueError, TypeError, KeyError, RuntimeError):
-                continue
         return values
 
     def seed(self):
@@ -1287,11 +1275,8 @@ def _compiled(model, layers):
 
 
 def _rank(names):
-    for name in names:
-        value = os.environ.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return None
+    """The number in the first of these variables of the environment that holds one."""
+    return next((int(os.environ[n]) for n in names if os.environ.get(n, "").isdigit()), None)
 
 
 # ---------------------------------------------------------------------------- the probe
@@ -1520,7 +1505,7 @@ class Capture:
     def _hash_of_parameters(self):
         digest = hashlib.sha256()
         for parameter in self._parameters.values():
-            digest.update(_view(_folded(self._framework.host(parameter, copy=False)[1])))
+            digest.update(_bytes(_folded(self._framework.host(parameter, copy=False)[1])))
         return digest.hexdigest()
 
     def _hash_of_batch(self, batch):
@@ -1535,7 +1520,7 @@ class Capture:
                 array = array.astype(np.int64)
             array = np.ascontiguousarray(array)
             digest.update(("%s%s" % (array.dtype.str, list(array.shape))).encode("ascii"))
-            digest.update(_view(array))
+            digest.update(_bytes(array))
             arrays.append(array)
         lengths = [array.shape[0] for array in arrays if array.ndim]
         if not lengths or lengths[0] > 4096:
@@ -1545,7 +1530,7 @@ class Capture:
             row = hashlib.sha256()
             for array in arrays:
                 if array.ndim and array.shape[0] == lengths[0]:
-                    row.update(_view(np.ascontiguousarray(array[index])))
+                    row.update(_bytes(np.ascontiguousarray(array[index])))
             rows.append(row.hexdigest()[:16])
         return digest.hexdigest(), rows
 
@@ -1638,11 +1623,12 @@ class Capture:
         self._tell(start + chosen, size, least, free)
         needed = least * max(count, 1)
         if needed > free:
-            sizes = (
-                _readable(free) + " free and the chosen steps need at least " + _readable(needed)
+            sizes = self._folder, _readable(free), _readable(needed)
+            sentence = (
+                "%s has %s free and the chosen steps need at least %s: choose fewer steps, or "
+                "bound them with only=" % sizes
             )
-            cure = "choose fewer steps, or bound them with only="
-            raise OSError(errno.ENOSPC, "%s has %s: %s" % (self._folder, sizes, cure))
+            raise OSError(errno.ENOSPC, sentence)
 
     def _tell(self, sentence, *sizes):
         sentence %= tuple(map(_readable, sizes))
@@ -1887,7 +1873,7 @@ class Capture:
                 if not framework.is_tensor(gradient):
                     continue
                 dtype, array = framework.host(gradient, copy=self._chosen)
-                digest.update(_view(_folded(array)))
+                digest.update(_bytes(_folded(array)))
                 squares += _squares(dtype, array)
                 if self._chosen:
                     self._tensors["gradients/%s/update" % name] = dtype, array
@@ -1905,16 +1891,14 @@ class Capture:
 
     def _norm_of_skipped_gradients(self):
         """The norm of the gradients that no update used: a loss scaler skipped the step."""
-        framework, squares, any_gradient = self._framework, 0.0, False
+        framework, squares = self._framework, []
         for name in self._trainable:
             gradient = framework.gradient(self._parameters[name])
             if framework.is_tensor(gradient) and framework.has_values(gradient):
-                pair = framework.host(gradient, copy=False)
-            else:
-                pair = self._tensors.get("gradients/%s/backward" % name)
-            if pair is not None:
-                squares, any_gradient = squares + _squares(*pair), True
-        return math.sqrt(squares) if any_gradient else None
+                squares.append(_squares(*framework.host(gradient, copy=False)))
+            elif "gradients/%s/backward" % name in self._tensors:
+                squares.append(_squares(*self._tensors["gradients/%s/backward" % name]))
+        return math.sqrt(sum(squares)) if squares else None
 
     def _changes(self):
         """For each group, the hyper-parameters other than lr that have changed since run.json."""
@@ -2021,12 +2005,13 @@ class Capture:
                 "Whether the processes' copies of a broadcast tensor agree is not checked."
                 % self._processes
             )
-        excluded = [name for name in self._layers if name not in self._recorded]
-        for name in excluded:
-            key = "" if name == _ROOT else name
-            if key in self._unseen:
-                sentences.append("%s: not recorded, %s." % (name, self._unseen[key]))
-        unmatched = [n for n in excluded if ("" if n == _ROOT else n) not in self._unseen]
+        reasons = {
+            name: self._unseen.get("" if name == _ROOT else name)
+            for name in self._layers
+            if name not in self._recorded
+        }
+        sentences += ["%s: not recorded, %s." % pair for pair in reasons.items() if pair[1]]
+        unmatched = [name for name, reason in reasons.items() if not reason]
         if unmatched:
             sentences.append("Left out by only=: %s." % ", ".join(unmatched))
         if self._chosen_steps and self._never_called:
@@ -2074,10 +2059,9 @@ class Capture:
         called = layer if function else getattr(kind, framework.forward, 0)
         own = {} if function else framework.own_parameters(layer)
         path = "" if name == _ROOT else name + "."
-        try:
+        signature = []
+        with contextlib.suppress(TypeError, ValueError):
             signature = [key for key in inspect.signature(called).parameters if key != "self"]
-        except (TypeError, ValueError):
-            signature = []
         buffers = {} if name in self._watched else framework.own_buffers(layer)
         return {
             "name": name,
@@ -2167,7 +2151,3 @@ def _count(name, value):
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
         raise ValueError("%s=%r: give whole numbers from 0" % (name, value))
     return int(value)
-
-
-def _view(array):
-    return memoryview(array.reshape(-1)).cast("B") if array.size else b""

@@ -370,24 +370,15 @@ def _shared(
     parts: dict[str, list[Interval]] = {}
     for name, factor in tensor_factors.items():
         parts.setdefault(part_of[name], []).append(factor)
-    intersections = {part: _intersection(factors) for part, factors in parts.items()}
-    if any(intersection is None for intersection in intersections.values()):
-        return None
-    return {
-        part: intersection
-        for part, intersection in intersections.items()
-        if intersection is not None
-    }
+    shared = {part: _intersection(factors) for part, factors in parts.items()}
+    known = {part: ends for part, ends in shared.items() if ends is not None}
+    return known if len(known) == len(shared) else None
 
 
 def _intersection(intervals: Iterable[Interval]) -> Interval | None:
-    all_intervals = list(intervals)
-    if not all_intervals:
-        return None
-    low, high = (
-        max(interval[0] for interval in all_intervals),
-        min(interval[1] for interval in all_intervals),
-    )
+    ends = list(intervals)
+    low = max((interval[0] for interval in ends), default=1.0)
+    high = min((interval[1] for interval in ends), default=0.0)
     return (low, high) if low <= high else None
 
 

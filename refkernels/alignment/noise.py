@@ -9,7 +9,7 @@ of `refkernels.training.null_runs` have no layers: their arithmetic answers A's 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from refkernels.alignment.local import (
@@ -89,30 +89,29 @@ def compared(
     return Noise(max(1.0, ratios[worst]), _name(worst))
 
 
-def _biases(judged: Sequence[LocalJudgement]) -> dict[_Key, float]:
-    """The mean of each op's signed errors over all layers, in its own standard deviations."""
+def _sums(
+    judged: Sequence[LocalJudgement], figure: Callable[[LocalJudgement], float]
+) -> dict[_Key, tuple[int, float]]:
+    """Of each op's output, over all layers: the number of its elements, and the sum of a figure;
+    outputs beyond rounding are left to the local verdict."""
     sums: dict[_Key, tuple[int, float]] = {}
     for judgement in judged:
-        if judgement.ordinary and judgement.attributed:
+        value = figure(judgement)
+        if judgement.ordinary and judgement.attributed and math.isfinite(value):
             count, total = sums.get(_key(judgement), (0, 0.0))
-            sums[_key(judgement)] = (
-                count + judgement.elements,
-                total + math.sqrt(judgement.elements) * judgement.bias,
-            )
+            sums[_key(judgement)] = count + judgement.elements, total + value
+    return sums
+
+
+def _biases(judged: Sequence[LocalJudgement]) -> dict[_Key, float]:
+    """The mean of each op's signed errors, in its own standard deviations."""
+    sums = _sums(judged, lambda one: math.sqrt(one.elements) * one.bias)
     return {key: total / math.sqrt(n) for key, (n, total) in sums.items() if n}
 
 
 def _sizes(judged: Sequence[LocalJudgement]) -> dict[_Key, float]:
-    """The root mean square error of each op's output, over all layers that have it; outputs beyond
-    rounding are left to the local verdict."""
-    sums: dict[_Key, tuple[int, float]] = {}
-    for judgement in judged:
-        if judgement.ordinary and judgement.attributed and math.isfinite(judgement.over_plain):
-            count, total = sums.get(_key(judgement), (0, 0.0))
-            sums[_key(judgement)] = (
-                count + judgement.elements,
-                total + judgement.elements * judgement.over_plain**2,
-            )
+    """The root mean square error of each op's output."""
+    sums = _sums(judged, lambda one: one.elements * one.over_plain**2)
     return {key: math.sqrt(total / n) for key, (n, total) in sums.items() if n >= _FEW}
 
 

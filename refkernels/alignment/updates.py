@@ -119,16 +119,18 @@ def lost_decays(rank: Rank) -> Iterator[tuple[list[str], float, str]]:
 def moved_outside(rank: Rank) -> Iterator[tuple[int, list[str]]]:
     """Steps that do not begin with the weights which the update of the step before left, and the
     names of these weights: something else has changed them, by more than they are rounded."""
-    for step in sorted({step + 1 for step in rank.steps} & set(rank.steps)):
+    updated = {line.step for line in rank.lines if line.updates == 1} & set(rank.steps)
+    groups = rank.optimizer.groups if rank.optimizer is not None else ()
+    for step in sorted({step + 1 for step in updated} & set(rank.steps)):
         moved = []
-        for name in rank.parameters:
+        for name in (name for group in groups for name in group.parameters):
             last, now = rank.tensors(step - 1), rank.tensors(step).parameter(name)
             before, after = last.parameter(name), last.parameter(name, "after")
             if before is None or after is None or now is None or not after.size:
                 continue
-            old, updated, new = map(to_float64, (before, after, now))
+            old, left, new = map(to_float64, (before, after, now))
             half = 2.0 ** (-formats.of(after).p / 2)
-            if np.linalg.norm(new - updated) > half * np.linalg.norm(updated - old):
+            if np.linalg.norm(new - left) > half * np.linalg.norm(left - old):
                 moved.append(name)
         if moved:
             yield step, moved

@@ -158,6 +158,11 @@ def clip(planted, model, optimizer):
     return None
 
 
+def words(steps):
+    rng, shape = np.random.default_rng(7), (steps + 1, ROWS, LENGTH)
+    return [torch.from_numpy(rng.integers(0, WORDS, shape)) for _ in range(2)]
+
+
 def train(folder, planted, steps, captured=(0, 1, 2), ends=0):
     """`planted`: what is wrong, or NAME@SEED: that run with one weight moved by an ulp."""
     planted, _, seed = planted.partition("@")
@@ -165,9 +170,7 @@ def train(folder, planted, steps, captured=(0, 1, 2), ends=0):
     torch.manual_seed(1)
     model = Model(planted)
     optimizer = optimizer_of(planted, model)
-    rng = np.random.default_rng(7)
-    data = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
-    names = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
+    data, names = words(steps)
     losses = []
     with Capture(folder, model, optimizer, steps=captured, perturb=perturb) as capture:
         for step in range(ends or steps):
@@ -193,6 +196,9 @@ def train(folder, planted, steps, captured=(0, 1, 2), ends=0):
             if planted != "clip_before_unscale":
                 norm = clip(planted, model, optimizer)
             optimizer.step()
+            with torch.no_grad():
+                for p in model.parameters() if planted == "shrunk" else ():
+                    p.mul_(0.99)
             extras = {} if norm is None else {"clip_norm": norm}
             capture.step(loss=loss, batch={"ids": ids, "labels": labels}, **extras)
             losses.append(loss.item())
@@ -226,9 +232,7 @@ def train_ranks(folder, planted, steps, captured=(0, 1, 2), ends=0):
     models = [Model(planted), Model(planted)]
     models[1].load_state_dict(models[0].state_dict())
     optimizers = [optimizer_of(planted, model) for model in models]
-    rng = np.random.default_rng(7)
-    data = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
-    names = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
+    data, names = words(steps)
     losses, captures = [], []
     for rank, (model, optimizer) in enumerate(zip(models, optimizers)):  # noqa: B905
         options = {"steps": captured, "rank": rank, "world_size": 2}

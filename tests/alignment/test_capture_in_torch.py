@@ -76,16 +76,13 @@ def test_narrow_and_wide_formats_keep_their_bits(rank_of: Any) -> None:
         rank = rank_of(name)
         tensors = rank.tensors(0)
         w, g = tensors.parameter("last.weight"), tensors.gradient("last.weight")
-        assert {str(array.dtype) for array in (w, g, tensors.calls("last")[0].outputs["0"])} == {
-            dtype
-        }
+        arrays = w, g, tensors.calls("last")[0].outputs["0"]
+        assert {str(array.dtype) for array in arrays} == {dtype}
         assert tensors.gradient("last.weight", "backward").tobytes() == g.tobytes()
         wide = w.astype(np.float64) - 0.1 * g.astype(np.float64)
         after = tensors.parameter("last.weight", "after").astype(np.float64)
-        unit = 2.0 ** -(8 if name == "bfloat16" else 53)
-        assert (
-            np.abs(after - wide) <= 3 * unit * (np.abs(w.astype(np.float64)) + np.abs(wide))
-        ).all()
+        room = 3 * 2.0 ** -(8 if name == "bfloat16" else 53)
+        assert np.all(np.abs(after - wide) <= room * (np.abs(w.astype(float)) + np.abs(wide)))
 
 
 def test_buffers_are_recorded_around_the_step(rank_of: Any) -> None:

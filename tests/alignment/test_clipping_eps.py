@@ -170,6 +170,13 @@ def test_a_less_accurate_norm_is_the_same_clip_and_another_threshold_is_not() ->
         assert differing.cause == "clip_threshold"
 
 
+def test_a_run_whose_gradients_are_below_the_threshold_may_clip_as_the_other_does() -> None:
+    clip = clips(1.0, 0.0)
+    for norm, differs in ((0.9, False), (1.5, True)):
+        plain = clipping([Scaling(0, 0, "none", received=norm)])
+        assert (clip_difference(clip, plain) is not None) == differs
+
+
 @pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("other", ["none", "another divisor"])
 def test_a_divided_sum_over_parts_is_not_a_clip(steps: int, other: str) -> None:

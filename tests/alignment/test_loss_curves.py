@@ -101,12 +101,9 @@ def test_losses_on_the_grid_of_float32_raise_no_alarm(size: float) -> None:
         noise = rng.standard_normal((21, STEPS)) * size * 2.0**-21
         runs = (6.0 * np.exp(-np.arange(STEPS) / 40.0) + noise).astype(np.float32)
         comparisons.append(curves.of_pair(*runs[:2].astype(float), runs[2:].astype(float)))
-    assert np.mean(
-        [comparison.p_normal < 0.005 for comparison in comparisons]
-    ) <= 0.005 + 5 * math.sqrt(0.005 / 200)
-    assert np.mean([comparison.p < 0.005 for comparison in comparisons]) <= 0.005 + 5 * math.sqrt(
-        0.005 / 200
-    )
+    few = 0.005 + 5 * math.sqrt(0.005 / 200)
+    assert np.mean([comparison.p_normal < 0.005 for comparison in comparisons]) <= few
+    assert np.mean([comparison.p < 0.005 for comparison in comparisons]) <= few
 
 
 @pytest.mark.parametrize("wider", [1.0, 2.0, 4.0])

@@ -1,6 +1,6 @@
 """A fault in whole parts of a batch is attributed to the run that has it, or to none."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,8 +77,9 @@ ONE = run(WHOLE, [1.0])
         (run(HALVES, [2.0, 2.0]), "sum_over_ranks", 2),
         (run([[slice(0, 3), slice(3, 6)]], [2.0]), "sum_of_parts", 2),
         (run([[slice(0, 4)], [slice(4, 6)]], [0.75, 1.5]), "mean_of_means", 2),
+        (run([[slice(0, 4)], [slice(4, 6)]], [1.5, 3.0]), "sum_of_parts", 2),
     ],
-    ids=["not reduced", "ranks", "parts", "means"],
+    ids=["not reduced", "ranks", "parts", "means", "unequal parts"],
 )
 @pytest.mark.parametrize("first", [False, True])
 def test_the_factor_is_named_whichever_run_comes_first(
@@ -91,8 +92,6 @@ def test_the_factor_is_named_whichever_run_comes_first(
 
 
 LESS = run(WHOLE, [1.0], 0.5)  # descends half the gradient of its own loss
-
-
 SUM, SUM_UNSEEN = (run(HALVES, [2.0, 2.0], captured=captured) for captured in (True, False))
 MEAN_UNSEEN, LESS_UNSEEN = (run(WHOLE, [1.0], scale, captured=False) for scale in (1.0, 0.5))
 RIGHT_UNSEEN = run(HALVES, [1.0, 1.0], captured=False)
@@ -108,11 +107,7 @@ RIGHT_UNSEEN = run(HALVES, [1.0, 1.0], captured=False)
         (MEAN_UNSEEN, SUM_UNSEEN, ""),
         (LESS_UNSEEN, RIGHT_UNSEEN, ""),
         (ONE, run(HALVES, [2.0, 2.0], reported=2.0), ""),  # both descend the loss that they report
-        (
-            run(WHOLE, [1.0], 0.5, reported=3.0),
-            run(HALVES, [1.0, 1.0], reported=3.0),
-            "",
-        ),  # neither does
+        (*(run(*how, reported=3.0) for how in ((WHOLE, [1.0], 0.5), (HALVES, [1.0, 1.0]))), ""),
     ],
 )
 def test_one_run_with_its_loss_is_enough_and_without_any_neither_is_blamed(
@@ -152,8 +147,7 @@ def test_a_sum_for_a_mean_over_a_power_of_two_is_no_loss_scale(
     rows: int, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("X", "DY"):
-        values = RNG.standard_normal((rows, width)).astype(np.float32)
-        monkeypatch.setitem(globals(), name, values)
+        monkeypatch.setitem(globals(), name, np.float32(RNG.standard_normal((rows, width))))
     power = max(2**k for k in range(9) if rows * width % 2**k == 0)
     each = [[slice(0, rows)]]
     assert power > 16
@@ -167,19 +161,14 @@ def test_a_sum_for_a_mean_over_a_power_of_two_is_no_loss_scale(
     assert cause(*pair, 0, PAIR) is None
 
 
+RANKS = FactorCause("sum_over_ranks", "B", {"parts": 2})
+
+
 @pytest.mark.parametrize(
     ("cause", "said", "in_chinese"),
     [
-        (
-            FactorCause("sum_over_ranks", "B", {"parts": 2}),
-            ": B takes the sum over 2 ranks instead of",
-            "：B 对",
-        ),
-        (
-            FactorCause("sum_over_ranks", "B", {"parts": 2}, False),
-            ", or A does the reverse",
-            "或者 A",
-        ),
+        (RANKS, ": B takes the sum over 2 ranks instead of", "：B 对"),
+        (replace(RANKS, sure=False), ", or A does the reverse", "或者 A"),
         (FactorCause("multiple", "A", {"factor": 0.5}), "of A receives 1/2 times the", "的 1/2 倍"),
     ],
     ids=["sure", "not sure", "multiple"],

@@ -54,9 +54,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_process_records_its_own_rank(runs: Path) -> None:
     run = Run.read(runs / "ddp")
     assert run.remarks == ()
-    assert [(rank.rank, rank.world_size, rank.complete) for rank in run.ranks] == [
-        (0, 2, True), (1, 2, True),
-    ]  # fmt: skip
+    ranks = [(rank.rank, rank.world_size, rank.complete) for rank in run.ranks]
+    assert ranks == [(0, 2, True), (1, 2, True)]
     own, received = (
         [rank.tensors(0).gradient("body.0.weight", when) for rank in run.ranks]
         for when in ("backward", "update")

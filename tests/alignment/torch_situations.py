@@ -6,6 +6,7 @@ Prints one JSON object: what each situation returned.  `both` runs a training wi
 probe and returns whether the bits agree.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -47,28 +48,16 @@ def hash_of(model):
 def train(model, folder=None, count=3, update=None, options=None, optimizer=None):
     """Train; update(loss, optimizer, step, model) does the backward pass and the step."""
     optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    losses = []
-
-    def one(step, x):
-        optimizer.zero_grad()
-        loss = (model(x).float() ** 2).mean()
-        if update is not None:
-            update(loss, optimizer, step, model)
-        else:
-            loss.backward()
-            optimizer.step()
-        return loss
-
-    dtype = next(model.parameters()).dtype
-    if folder is None:
+    losses, dtype = [], next(model.parameters()).dtype
+    probe = Capture(folder, model, optimizer, **(options or {})) if folder else None
+    with probe or contextlib.nullcontext():
         for step, x in enumerate(batches(count, dtype)):
-            losses.append(one(step, x).item().hex())
-    else:
-        with Capture(folder, model, optimizer, **(options or {})) as capture:
-            for step, x in enumerate(batches(count, dtype)):
-                loss = one(step, x)
-                capture.step(loss=loss, batch=[x])
-                losses.append(loss.item().hex())
+            optimizer.zero_grad()
+            loss = (model(x).float() ** 2).mean()
+            (update or then(stepped))(loss, optimizer, step, model)
+            if probe:
+                probe.step(loss=loss, batch=[x])
+            losses.append(loss.item().hex())
     return {"losses": losses, "hash": hash_of(model)}
 
 
@@ -78,14 +67,6 @@ def both(folder, make, **settings):
         torch.manual_seed(0)
         runs.append(train(make(), place, **settings))
     return {"same": runs[0] == runs[1], "distinct": len(set(runs[0]["losses"]))}
-
-
-def only(folder):
-    return both(folder, Net, options={"only": "fir*"})
-
-
-def every(folder):
-    return both(folder, Net, count=7, options={"steps": [], "every": 3})
 
 
 class RootMeanSquare(torch.nn.Module):
@@ -99,6 +80,62 @@ class RootMeanSquare(torch.nn.Module):
         return x + self.up(x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
 
 
+class Functional(Net):
+    def forward(self, x):
+        return self.last(torch.nn.functional.gelu(self.first(x).view(4, 6), approximate="tanh"))
+
+
+class Tied(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(5, 5)
+        self.last = torch.nn.Linear(5, 5)
+        self.last.weight = self.first.weight
+
+    def forward(self, x):
+        return self.last(self.first(x))
+
+
+class Attending(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attend = torch.nn.MultiheadAttention(6, 2, batch_first=True)
+        self.first = torch.nn.Linear(5, 6)
+        self.unused = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        x = self.first(x)[None]
+        return self.attend(x, x, value=x, need_weights=False)[0]
+
+
+class Inner(torch.nn.Module):
+    def forward(self, pair, scale=1.0, *, more):
+        return {"a": pair[0] * scale, "b": (pair[1]["x"] + more, None)}
+
+
+class Outer(Net):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        y = self.first(x)
+        outputs = self.inner((y, {"x": y}), 2.0, more=y)
+        return self.last(outputs["a"] + outputs["b"][0])
+
+
+class Checkpointed(Net):
+    def forward(self, x):
+        forward = super().forward
+        return torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False)
+
+
+class Autocast(Net):
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return super().forward(x)
+
+
 MODELS = {
     "plain": Net,
     "in_place": lambda: Net(torch.nn.ReLU(inplace=True)),
@@ -107,161 +144,74 @@ MODELS = {
     "batch_norm": lambda: Net(torch.nn.BatchNorm1d(6)),
     "dropout": lambda: Net(torch.nn.Dropout(0.5)),
     "used_again": lambda: Net(RootMeanSquare()),
+    "functional": Functional,
+    "tied": Tied,
+    "attention": Attending,
+    "nested": Outer,
+    "checkpointed": Checkpointed,
+    "scripted": lambda: Net(torch.jit.script(torch.nn.Tanh())),
+    "compiled": lambda: torch.compile(Net(), backend="eager"),
+    "whole_model_is_a_layer": lambda: torch.nn.Linear(5, 2),
 }
 
 
-def functional(folder):
-    class Functional(Net):
-        def forward(self, x):
-            return self.last(torch.nn.functional.gelu(self.first(x).view(4, 6), approximate="tanh"))
-
-    return both(folder, Functional)
-
-
-def tied(folder):
-    class Tied(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first = torch.nn.Linear(5, 5)
-            self.last = torch.nn.Linear(5, 5)
-            self.last.weight = self.first.weight
-
-        def forward(self, x):
-            return self.last(self.first(x))
-
-    return both(folder, Tied)
-
-
-def attention(folder):
-    class Attending(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.attend = torch.nn.MultiheadAttention(6, 2, batch_first=True)
-            self.first = torch.nn.Linear(5, 6)
-            self.unused = torch.nn.Linear(2, 2)
-
-        def forward(self, x):
-            x = self.first(x)[None]
-            return self.attend(x, x, value=x, need_weights=False)[0]
-
-    return both(folder, Attending)
-
-
-def nested(folder):
-    class Inner(torch.nn.Module):
-        def forward(self, pair, scale=1.0, *, more):
-            return {"a": pair[0] * scale, "b": (pair[1]["x"] + more, None)}
-
-    class Outer(Net):
-        def __init__(self):
-            super().__init__()
-            self.inner = Inner()
-
-        def forward(self, x):
-            y = self.first(x)
-            outputs = self.inner((y, {"x": y}), 2.0, more=y)
-            return self.last(outputs["a"] + outputs["b"][0])
-
-    return both(folder, Outer)
-
-
-def accumulated(folder):
-    def update(loss, optimizer, step, model):
-        loss.backward()
-        (model(torch.ones(2, 5)) ** 2).mean().backward()
-        optimizer.step()
-
-    return both(folder, Net, update=update)
-
-
-def mixed_precision(folder):
-    """autocast, loss scaling, unscaling, clipping by the norm."""
-    scalers = {}
-
-    class Autocast(Net):
-        def forward(self, x):
-            with torch.autocast("cpu", torch.bfloat16):
-                return super().forward(x)
+def then(*acts, times=1.0):
+    """An update: a backward pass of a multiple of the loss, and what follows."""
 
     def update(loss, optimizer, step, model):
-        scaler = scalers.setdefault(id(optimizer), torch.amp.GradScaler("cpu"))
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-        scaler.step(optimizer)
-        scaler.update()
+        (loss * times).backward()
+        for act in acts:
+            act(optimizer, step)
 
-    return both(folder, Autocast, update=update)
+    return update
 
 
-def checkpointed(folder):
-    class Checkpointed(Net):
-        def forward(self, x):
-            forward = super().forward
-            return torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False)
-
-    return both(folder, Checkpointed)
+def stepped(optimizer, step):
+    optimizer.step()
 
 
-def skipped(folder):
-    def update(loss, optimizer, step, model):
-        loss.backward()
-        if step != 1:
-            optimizer.step()
-
-    return both(folder, Net, update=update)
+def without_momentum(optimizer, step):
+    optimizer.param_groups[0]["momentum"] = 0.9 if step == 0 else 0.5
 
 
-def twice(folder):
-    def update(loss, optimizer, step, model):
-        loss.backward()
-        optimizer.step()
-        optimizer.step()
-
-    return both(folder, Net, update=update)
+def accumulated_update(loss, optimizer, step, model):
+    loss.backward()
+    (model(torch.ones(2, 5)) ** 2).mean().backward()
+    optimizer.step()
 
 
-def changed(folder):
-    def update(loss, optimizer, step, model):
-        loss.backward()
-        if step == 1:
-            optimizer.param_groups[0]["momentum"] = 0.5
-        optimizer.step()
-
-    return both(folder, Net, update=update)
+SCHEDULERS, SCALERS = {}, {}
 
 
-def scheduled(folder):
-    schedulers = {}
-
-    def update(loss, optimizer, step, model):
-        if step == 0:
-            schedulers[id(optimizer)] = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
-        loss.backward()
-        optimizer.step()
-        schedulers[id(optimizer)].step()
-
-    return both(folder, Net, update=update)
+def scaled_update(loss, optimizer, step, model):
+    """Loss scaling, unscaling, clipping by the norm."""
+    scaler = SCALERS.setdefault(id(optimizer), torch.amp.GradScaler("cpu"))
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    scaler.step(optimizer)
+    scaler.update()
 
 
-def diverged(folder):
-    def update(loss, optimizer, step, model):
-        (loss * float("nan")).backward()
-        optimizer.step()
-
-    return both(folder, Net, update=update)
-
-
-def scripted(folder):
-    return both(folder, lambda: Net(torch.jit.script(torch.nn.Tanh())))
+def scheduled_update(loss, optimizer, step, model):
+    if step == 0:
+        SCHEDULERS[id(optimizer)] = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    loss.backward()
+    optimizer.step()
+    SCHEDULERS[id(optimizer)].step()
 
 
-def compiled(folder):
-    return both(folder, lambda: torch.compile(Net(), backend="eager"))
-
-
-def whole_model_is_a_layer(folder):
-    return both(folder, lambda: torch.nn.Linear(5, 2))
+TRAINED = {
+    "only": {"options": {"only": "fir*"}},
+    "every": {"count": 7, "options": {"steps": [], "every": 3}},
+    "skipped": {"update": then(lambda optimizer, step: step == 1 or optimizer.step())},
+    "twice": {"update": then(stepped, stepped)},
+    "changed": {"update": then(without_momentum, stepped)},
+    "accumulated": {"update": accumulated_update},
+    "scheduled": {"update": scheduled_update},
+    "mixed_precision": {"make": Autocast, "update": scaled_update},
+    "diverged": {"update": then(stepped, times=float("nan"))},
+}
 
 
 def without_optimizer(folder):
@@ -276,15 +226,13 @@ def without_optimizer(folder):
 def watched(folder):
     def losses(place):
         torch.manual_seed(0)
-        model = Net()
+        model, values = Net(), []
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        loss_of, values = torch.nn.functional.cross_entropy, []
-        with Capture(place, model, optimizer, steps=[1]) if place else open(os.devnull) as capture:
-            if place:
-                loss_of = capture.watch("loss", loss_of)
-                norm = capture.watch("norm", torch.nn.LayerNorm(2, eps=1e-3))
-            else:
-                norm = torch.nn.LayerNorm(2, eps=1e-3)
+        probe = Capture(place, model, optimizer, steps=[1]) if place else contextlib.nullcontext()
+        with probe as capture:
+            watch = capture.watch if place else lambda name, function: function
+            loss_of = watch("loss", torch.nn.functional.cross_entropy)
+            norm = watch("norm", torch.nn.LayerNorm(2, eps=1e-3))
             for x in batches(3):
                 optimizer.zero_grad()
                 y = torch.tensor([0, 1, -100, 1])
@@ -294,27 +242,21 @@ def watched(folder):
                 values.append(loss.item().hex())
                 if place:
                     capture.step(loss)
-        if place:
-            assert norm(torch.ones(1, 2)).shape == (1, 2)
+        assert norm(torch.ones(1, 2)).shape == (1, 2)
         return values
 
     return {"same": losses(None) == losses(folder)}
 
 
 def raised(folder):
+    def fail(optimizer, step):
+        if step == 2:
+            raise KeyError("planned")
+
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    try:
-        with Capture(folder, model, optimizer, steps=range(9)) as capture:
-            for step, x in enumerate(batches(4)):
-                loss = model(x).sum()
-                loss.backward()
-                if step == 2:
-                    raise KeyError("planned")
-                optimizer.step()
-                capture.step(loss)
-    except KeyError:
-        pass
+    with contextlib.suppress(KeyError):
+        train(model, folder, 4, then(fail, stepped), {"steps": range(9)}, optimizer)
     hooks = [p._post_accumulate_grad_hooks for p in model.parameters()]
     return {
         "forwards": sum("forward" in vars(layer) for layer in model.modules()),
@@ -327,16 +269,8 @@ def raised(folder):
 def killed(folder):
     pid = os.fork()
     if pid == 0:
-        model = Net()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-        def update(loss, optimizer, step, model):
-            loss.backward()
-            if step == 2:
-                os._exit(9)
-            optimizer.step()
-
-        train(model, folder, 4, update, {"steps": range(9)}, optimizer)
+        dies = then(lambda optimizer, step: os._exit(9) if step == 2 else optimizer.step())
+        train(Net(), folder, 4, dies, {"steps": range(9)})
     return {"status": os.waitpid(pid, 0)[1]}
 
 
@@ -367,43 +301,40 @@ def full_disk(folder):
     return answers
 
 
+def message(call, *given, **named):
+    """The message of what is raised."""
+    try:
+        call(*given, **named)
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        return str(error)
+
+
 def refused(folder):
     """The messages that refuse bad arguments."""
-    answers = {}
     net = Net()
-    for name, arguments in {
-        "model": ((folder, object()), {}),
-        "steps": ((folder, net), {"steps": [-1]}),
-        "only": ((folder, net), {"only": "nothing"}),
-        "rank": ((folder, net), {"rank": 3}),
-        "perturb": ((folder, torch.nn.ReLU()), {"perturb": 1}),
-    }.items():
-        try:
-            Capture(*arguments[0], **arguments[1]).__enter__()
-        except (TypeError, ValueError) as error:
-            answers[name] = str(error)
+
+    def enter(*given, **named):
+        Capture(*given, **named).__enter__()
+
+    answers = {
+        "model": message(enter, folder, object()),
+        "steps": message(enter, folder, net, steps=[-1]),
+        "only": message(enter, folder, net, only="nothing"),
+        "rank": message(enter, folder, net, rank=3),
+        "perturb": message(enter, folder, torch.nn.ReLU(), perturb=1),
+    }
     with Capture(folder, net, steps=[]) as capture:
-        for name, arguments in {"taken": ("first", abs), "uncallable": ("x", 3)}.items():
-            try:
-                capture.watch(*arguments)
-            except (TypeError, ValueError) as error:
-                answers[name] = str(error)
-        for name, loss in {"loss": torch.ones(2), "loss_word": "x"}.items():
-            try:
-                capture.step(loss)
-            except (TypeError, ValueError) as error:
-                answers[name] = str(error)
-    try:
-        Capture(folder, net).__enter__()
-    except FileExistsError as error:
-        answers["exists"] = str(error)
-    try:
-        capture.step(1.0)
-    except RuntimeError as error:
-        answers["outside"] = str(error)
+        answers["taken"] = message(capture.watch, "first", abs)
+        answers["uncallable"] = message(capture.watch, "x", 3)
+        answers["loss"] = message(capture.step, torch.ones(2))
+        answers["loss_word"] = message(capture.step, "x")
+    answers["exists"] = message(enter, folder, net)
+    answers["outside"] = message(capture.step, 1.0)
     return answers
 
 
 if __name__ == "__main__":
-    situations = globals() | {name: functools.partial(both, make=m) for name, m in MODELS.items()}
+    settings = {name: {"make": make} for name, make in MODELS.items()}
+    settings |= {name: {"make": Net, **how} for name, how in TRAINED.items()}
+    situations = globals() | {n: functools.partial(both, **how) for n, how in settings.items()}
     print(json.dumps({name: situations[name](os.path.abspath(name)) for name in sys.argv[1:]}))

@@ -50,7 +50,8 @@ def profiled(program: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("program", "line", "module"), [("llama", 0, "2"), ("convolutions", 1, "4"), ("bert", 2, "")]
+    ("program", "line", "module"),
+    [("llama", 0, "2"), ("convolutions", 1, "4"), ("bert", 2, ""), ("truncated", 3, "2")],
 )
 def test_the_op_that_was_made_worse_comes_first(program: str, line: int, module: str) -> None:
     """E[x^2] - E[x]^2 makes the rounding of E[x] weigh as much, two lines before."""
@@ -65,7 +66,7 @@ def test_the_op_that_was_made_worse_comes_first(program: str, line: int, module:
     assert sum(row["share"] for row in record["sites"]) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("program", ["llama", "convolutions"])
+@pytest.mark.parametrize("program", ["llama", "convolutions", "truncated"])
 def test_the_gain_is_that_of_the_mended_program(program: str) -> None:
     """The program without its fault, and with it, against the same in float64."""
     code = f"""

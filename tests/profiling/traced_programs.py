@@ -83,6 +83,21 @@ def bert(narrow: bool = True) -> torch.Tensor:
         return F.cross_entropy(y.float().view(-1, 50), tokens.view(-1))
 
 
+class Truncated(nn.Linear):
+    cut = False  # to numbers with the bits of TF32
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = (x.view(torch.int32) & -8192).view(torch.float32) if self.cut else x  # the planted line
+        return x + F.gelu(super().forward(y))
+
+
+def truncated(cut: bool = True, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Truncated(24, 24) for _ in range(4)))
+    model[2].cut = cut
+    return model.to(dtype)(torch.randn(7, 24).to(dtype))
+
+
 def fast_path() -> torch.Tensor:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
