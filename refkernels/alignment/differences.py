@@ -379,7 +379,8 @@ def _alike(a: Any, b: Any) -> bool:
     if any(value is None or isinstance(value, bool | str) for value in (a, b)):
         return False
     try:
-        return np.array_equal(*np.broadcast_arrays(np.float32(a), np.float32(b)))
+        x, y = np.broadcast_arrays(np.asarray(a, np.float32), np.asarray(b, np.float32))
+        return np.array_equal(x, y)
     except (TypeError, ValueError):
         return False
 
@@ -495,4 +496,4 @@ def _setup(a: Run, b: Run) -> Iterator[RunDifference]:
     }  # fmt: skip
     for where, pair in pairs.items():
         if pair[0] != pair[1]:
-            yield RunDifference("setup", where, *map(str, pair), decisive=False)
+            yield RunDifference("setup", where, str(pair[0]), str(pair[1]), decisive=False)

@@ -103,13 +103,14 @@ def untied(a: StepTensors, b: StepTensors, matched: Matched) -> Iterator[tuple[s
     for run, shares, holds, lone, partner in sides:
         for name, twin in itertools.product(lone, partner):
             whole = shares.gradient(partner[twin], "backward")
-            parts = holds.gradient(name, "backward"), holds.gradient(twin, "backward")
-            if whole is None or parts[0] is None or parts[1] is None or not np.any(parts[0]):
+            one, two = holds.gradient(name, "backward"), holds.gradient(twin, "backward")
+            if whole is None or one is None or two is None or not np.any(one):
                 continue
-            if whole.shape == parts[0].shape == parts[1].shape:
-                wide, one, two = (array.astype(np.float64) for array in (whole, *parts))
+            if whole.shape == one.shape == two.shape:
+                wide = whole.astype(np.float64)
+                apart = one.astype(np.float64) + two.astype(np.float64) - wide
                 close = 2.0 ** (-formats.of(whole).p / 2) * np.linalg.norm(wide)
-                if np.linalg.norm(one + two - wide) <= close:
+                if np.linalg.norm(apart) <= close:
                     yield run, name, twin
 
 
