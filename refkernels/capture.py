@@ -88,7 +88,8 @@ _ARITHMETIC = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "FLAGS_", "ATEN_", "CUBLAS_"
                "MS_", "ASCEND_", "HCCL_DETERMINISTIC", "PYTHONHASHSEED", "XLA_")  # fmt: skip
 _DRAWING = re.compile("drop|rand|bernoulli|multinomial|normal_?$|uniform_?$")
 _ROOT = "(root)"
-_WORTH_SHARING = 1024  # bytes
+_WORTH_SHARING = 1024  # bytes of a tensor
+_SAMPLE = 512  # of its bytes, by which tensors that may be equal are found
 
 
 # ---------------------------------------------------------------------------- values and bytes
@@ -222,8 +223,10 @@ def _repeated(tensors):
     seen, repeated = {}, {}
     for name, (dtype, array) in tensors.items():
         if array.nbytes >= _WORTH_SHARING:
-            first = seen.setdefault((dtype, array.nbytes, _folded(array).tobytes()), name)
-            if first != name and np.array_equal(_bytes(tensors[first][1]), _bytes(array)):
+            content = _bytes(array)
+            sample = content[:: max(1, content.size // _SAMPLE)].tobytes()
+            first = seen.setdefault((dtype, content.size, sample), name)
+            if first != name and np.array_equal(_bytes(tensors[first][1]), content):
                 repeated[name] = first
     return repeated
 
