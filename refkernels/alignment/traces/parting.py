@@ -41,10 +41,7 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
     if not calls or not shown:
         return None
     stop = max(side.run.made[s][0] for s in sinks if isinstance(side.run.made[s], tuple)) + 1
-    wanted = Index(
-        (slot, other.told[slot]) for slot in its
-        if varied(other.told[slot]) or slot in sinks_of_other
-    )  # fmt: skip
+    wanted = Index((s, other.told[s]) for s in its if s in sinks_of_other or varied(other.told[s]))
 
     def made(edit, reach=FAR):
         fresh = side.run.again(edit, reach, stop) or {}
