@@ -71,19 +71,17 @@ class LayerKind:
         for name, (known, reason) in self.only.items():
             if settings.get(name) is not None and settings[name] not in known:
                 return reason
-        if "padding" in self._op.params:
-            windows = _windows(settings)
-            if isinstance(windows, str):
-                return windows
-            settings = windows
+        given = _windows(settings) if "padding" in self._op.params else settings
+        if isinstance(given, str):
+            return given
         params = {}
         for name, default in self._op.params.items():
-            value = first(settings, name)
+            value = first(given, name)
             absent = self.absent.get(name)
             if value is None and absent is not None:
-                if settings.get("framework") not in absent:
+                if given.get("framework") not in absent:
                     return f"its {name} was not recorded"
-                value = params[name] = absent[settings["framework"]]
+                value = params[name] = absent[given["framework"]]
             if isinstance(value, bool) and name in self.words:
                 value = self.words[name][value]
             if value is not None:

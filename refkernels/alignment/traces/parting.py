@@ -20,7 +20,7 @@ REACH = 24  # calls behind an edit that are run to see what it makes
 TRIALS = 3000  # edits that are tried for one difference
 NULL = 1e-9  # of the largest gradient: below it a gradient is rounding
 KINDS = (
-    "omitted", "constant", "left_out", "number", "exchanged", "transposed", "order", "swapped",
+    "omitted", "constant", "number", "left_out", "exchanged", "transposed", "order", "swapped",
     "function", "operand",
 )  # fmt: skip
 
@@ -59,6 +59,8 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
         if hits > reached:
             shorter, reached = (told, edit), hits
     goal, most = max(most, reached) or goal, most - 1
+    if not any(varied(other.told[slot]) for slot in its):
+        kinds = sorted(kinds, key="number".__eq__)  # too many explain the one number of a loss
     for kind in kinds:
         if kind == "left_out" and reached > max(most, 0):
             best, most = shorter, reached

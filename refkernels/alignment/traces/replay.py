@@ -34,8 +34,7 @@ def opened(path):
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
     repeated = json.loads(header.pop("__metadata__", {}).get("repeated", "{}"))
-    for name, (of, shape) in repeated.items():
-        header[name] = {**header[of], "shape": shape}
+    header.update({name: {**header[of], "shape": shape} for name, (of, shape) in repeated.items()})
     body = memoryview(bytearray(content[8 + length :]))
 
     def tensor(name):
