@@ -58,8 +58,9 @@ class Journal:
         self.directory = directory
         self.done: dict[str, Any] = {}
         self._synced = -_SYNC_SECONDS
-        with self._writing("choose another --out"):
+        with self._writing("choose another --out", "created as a folder"):
             directory.mkdir(parents=True, exist_ok=True)
+        with self._writing("choose another --out"):
             self._open(question, resume)
 
     @property
@@ -112,12 +113,12 @@ class Journal:
         return records
 
     @contextlib.contextmanager
-    def _writing(self, fix: str) -> Iterator[None]:
+    def _writing(self, fix: str, what: str = "written") -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise JournalError(
-                f"{self.directory} cannot be written ({error.strerror}): {fix}."
+                f"{self.directory} cannot be {what} ({error.strerror}): {fix}."
             ) from None
 
     def _open(self, question: Json, resume: bool) -> None:

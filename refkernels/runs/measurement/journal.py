@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records.files import exists
-from refkernels.records.journal import Journal, JournalError, Words
+from refkernels.records.journal import Journal, Words
 
 RECORDS = "records.jsonl"
 ENVIRONMENTS = "environments"  # the key of the environment records
@@ -50,16 +50,6 @@ class MeasurementJournal(Journal):
     def sound(key: str, result: Any) -> bool:
         """Whether it is a list of records."""
         return isinstance(result, list) and all(isinstance(record, dict) for record in result)
-
-    def __init__(self, directory: Path, question: dict[str, Any], resume: bool) -> None:
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise JournalError(
-                f"{directory} cannot be created as a folder ({error.strerror}): choose another "
-                "--out."
-            ) from None
-        super().__init__(directory, question, resume)
 
     def waiting(self, key: str, started: Collection[str] | None = None) -> bool:
         """Whether a unit is still to be measured: it has no records, or a framework had not started
