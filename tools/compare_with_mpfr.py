@@ -64,10 +64,10 @@ def context(format: formats.Format) -> Any:
 
 def rounded(name: str, x: np.ndarray, format: formats.Format) -> np.ndarray:
     """f(x), correctly rounded by MPFR or Arb, as float64."""
+    arguments = [gmpy2.mpfr(v, 53) for v in x.tolist()]  # of any size, whatever the format
     with gmpy2.context(context(format)):
         if name in MPFR:
-            function = MPFR[name]
-            values = [function(gmpy2.mpfr(v, 53)) for v in x.tolist()]
+            values = [MPFR[name](v) for v in arguments]
         else:
             values = [_by_arb(ARB[name], v) for v in x.tolist()]
             if name == "sinpi":  # IEEE 754-2019: sinpi(-n) = -0

@@ -1,24 +1,23 @@
 """The hunt for an exact value outside its enclosure, forward and slopes, in every tier."""
 
-import elementary_truth as truth
 import numpy as np
 import pytest
 from anchored import Exact
 
 from refkernels import elementary_ref
-from refkernels.arithmetic import tiers
 from refkernels.elementary_ref.functions import FUNCTIONS
 from refkernels.elementwise import oracle
 from refkernels.kernels.elementary.exponential import FARTHEST
 
 BY_NAME = {function.name: function for function in FUNCTIONS}
+ERROR_FUNCTIONS = ("erf", "erfc", "gelu", "gelu_tanh")
 each = pytest.mark.parametrize("name", BY_NAME)
 POWERS = ("log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal")
 
 
 def inside(name: str, x: float) -> bool:
     """Not beyond what a scale can tell, by the documented convention."""
-    farthest = 1000.0 if name in truth.ERROR_FUNCTIONS else FARTHEST / 2  # tanh takes twice its x
+    farthest = 1000.0 if name in ERROR_FUNCTIONS else FARTHEST / 2  # tanh takes twice its x
     return name in POWERS or abs(x) <= farthest
 
 
@@ -41,7 +40,7 @@ def test_no_value_and_no_slope_escapes_at_thousands_of_places(name):
     assert checked > 900
 
 
-@pytest.mark.parametrize("name", sorted({*BY_NAME} - {*truth.ERROR_FUNCTIONS}))
+@pytest.mark.parametrize("name", sorted({*BY_NAME} - {*ERROR_FUNCTIONS}))
 def test_double_doubles_are_as_tight_as_promised(name):
     rng = np.random.default_rng(6)
     x = np.concatenate([rng.uniform(-30, 30, 4000), 2.0 ** rng.uniform(-100, 9, 4000)])
@@ -53,24 +52,6 @@ def test_double_doubles_are_as_tight_as_promised(name):
         width = enclosure.radius[defined] / np.abs(enclosure.hi[defined])
         assert width.max() <= 2.0**-94
         assert defined.sum() > 5000
-
-
-@each
-def test_the_tiers_agree(name):
-    rng = np.random.default_rng(7)
-    x = rng.uniform(-8, 8, 400).astype(np.float32)
-    first = BY_NAME[name]
-    with tiers.counted() as tally:
-        fast = oracle.forward(first, x)
-    assert tally == {"float64": x.size}
-    middle = oracle.forward(first, x.astype(np.float64))
-    exact = oracle.forward(first, x, ("ulp", "float64", 1e-40))
-    finite = np.isfinite(fast.hi)
-    for left, right in ((fast, middle), (middle, exact), (fast, exact)):
-        np.testing.assert_array_equal(np.isnan(left.hi), np.isnan(right.hi))
-        gap = np.abs((left.hi - right.hi) + (left.lo - right.lo))[finite]
-        slack = 2.0**-104 * np.abs(left.hi[finite])  # of computing the gap itself
-        assert (gap <= left.radius[finite] + right.radius[finite] + slack).all()
 
 
 @pytest.mark.parametrize("name", ["exp", "exp2", "sinh", "cosh", "sigmoid", "softplus", "silu"])

@@ -1,53 +1,12 @@
-"""Correct rounding by the oracle against MPFR: all 16-bit inputs, and wider ones that are hard."""
+"""Correct rounding where it is hard: subnormal numbers, boundaries and ties."""
 
-import elementary_truth as truth
-import ml_dtypes
 import numpy as np
 import pytest
 
 from refkernels import elementary_ref
-from refkernels.arithmetic import formats, tiers
-from refkernels.elementwise.cases import binades
+from refkernels.arithmetic import tiers
 
-FUNCTIONS = {op.name: op.forward for op in elementary_ref.OPS if op.name in truth.NAMES}
-
-
-def assert_rounded_like_mpfr(name: str, x: np.ndarray, format: str) -> None:
-    values, certified = FUNCTIONS[name](x, certify=("rounding", format)).round(format)
-    assert certified.all()
-    with np.errstate(invalid="ignore"):  # signalling NaNs are inputs too
-        wide = x.astype(np.float64)
-    finite = np.isfinite(wide)
-    expected = truth.rounded(name, wide[finite], formats.get(format))
-    got = values[finite].astype(np.float64)
-    np.testing.assert_array_equal(got, expected)
-    defined = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(got[defined]), np.signbit(expected[defined]))
-    assert finite.sum() > 0.9 * x.size
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_every_16_bit_input_is_rounded_as_by_mpfr(name, dtype):
-    x = np.arange(2**16, dtype=np.uint16).view(dtype)
-    assert_rounded_like_mpfr(name, x, np.dtype(dtype).name)
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_float32_inputs_of_every_binade_are_rounded_as_by_mpfr(name):
-    rng = np.random.default_rng(1)
-    x = binades(-149, 127, 2000, formats.BINARY32, rng).astype(np.float32)
-    bits = rng.integers(0, 2**32, 2000, dtype=np.uint32)
-    assert_rounded_like_mpfr(
-        name, np.concatenate([x, bits.view(np.float32)[bits < 2**31]]), "float32"
-    )
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_float64_inputs_are_rounded_as_by_mpfr(name):
-    rng = np.random.default_rng(2)
-    x = np.concatenate([rng.uniform(-30, 30, 700), binades(-60, 10, 700, formats.BINARY64, rng)])
-    assert_rounded_like_mpfr(name, x, "float64")
+FUNCTIONS = {op.name: op.forward for op in elementary_ref.OPS}
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import flint
 import numpy as np
-from elementary_truth import ERROR_FUNCTIONS
 from flint import arb
+from test_elementary_enclosures import ERROR_FUNCTIONS
 
 from refkernels import elementary_ref
 from refkernels.arithmetic.double_double import U

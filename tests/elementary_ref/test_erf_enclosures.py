@@ -7,9 +7,9 @@ import flint
 import numpy as np
 import pytest
 from anchored import Exact, worst_escape
-from elementary_truth import ERROR_FUNCTIONS
 from hypothesis import given
 from hypothesis import strategies as st
+from test_elementary_enclosures import ERROR_FUNCTIONS
 
 from refkernels.elementary_ref import functions
 from refkernels.elementwise import oracle

@@ -116,3 +116,24 @@ def test_the_error_constants_cover_the_sums_in_the_budget():
     assert kernels.ERROR >= 25.2 * U**2
     assert kernels.TAN_ERROR >= 46.1 * U**2
     assert kernels.SQUARE_ERROR >= 2 * kernels.ERROR + 14.9 * U**2
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("power", [-26, -100, -251, -600, -990, -1074])
+def test_gradients_a_hair_beside_midpoints_are_right(name, power):
+    """dy at midpoints of float32 times a slope of 1 ± x^2 (for cos, x): 2^-2149 beside them."""
+    target = formats.BINARY32
+    x = np.full(4, 2.0**power)
+    lift = min(-power, 1000) if name == "cos" else 0
+    ties = np.array([1 + 2.0**-24, 1 + 3 * 2.0**-24, -(1 + 2.0**-24), -(1 + 3 * 2.0**-24)])
+    dx = trig_ref.backward(name, np.ldexp(ties, lift), x, certify=("rounding", target))
+    value, certified = dx.round(target)
+    up = 1 if name == "tan" else 0
+    sizes = np.array([1 + up * 2.0**-23, 1 + (1 + up) * 2.0**-23] * 2) * 2.0 ** (
+        power * (name == "cos") + lift
+    )
+    expected = sizes * np.sign(ties) * (-1.0 if name == "cos" else 1.0)
+    assert value.tolist() == formats.round_to(expected, target).tolist()
+    assert certified.all() or power < -1000
+    for i, (dy, a) in enumerate(zip(np.ldexp(ties, lift), x, strict=True)):
+        assert Exact(name, float(a), float(dy)).escape(dx, i) <= 1.0
