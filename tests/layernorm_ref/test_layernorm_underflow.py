@@ -1,8 +1,8 @@
-"""No form exceeds its proven bound, even where products underflow."""
+"""No form exceeds its proven bound, in any order of summation, even where products underflow."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from layernorm_forms import DWEIGHT, DX, MOMENTS, NORMALISED, SUMS
 from underflow_attack import EXAMPLES, Record, error_over_bound, numbers
@@ -14,6 +14,7 @@ from refkernels.diagnosis.models.layernorm import torch_cpu
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 SEEDS = st.integers(0, 2**32 - 1)
+LENGTHS = st.sampled_from([1, 2, 3, 5, 8, 17])  # and in one example longer
 ROWS = 16
 EXACTLY = ("rounding", "float64")
 EPS = {
@@ -22,9 +23,8 @@ EPS = {
 }
 
 
-def drawn(rng, format):
+def drawn(rng, n, format):
     """x (perhaps with a large mean), weight, bias, dy and eps, from all over the format's range."""
-    n = int(rng.choice([1, 2, 2, 3, 3, 5, 8, 17]))
     x, dy = (numbers(rng, (ROWS, n), format) for _ in range(2))
     weight, bias = (numbers(rng, (n,), format) for _ in range(2))
     if rng.random() < 0.4:
@@ -53,15 +53,16 @@ def test_no_form_exceeds_the_forward_bound(dtype):
     format, record = formats.get(dtype), Record()
 
     @settings(max_examples=EXAMPLES)
-    @given(SEEDS)
-    def hunt(seed):
-        x, weight, bias, _, eps = drawn(np.random.default_rng(seed), format)
+    @given(SEEDS, LENGTHS)
+    @example(1, 1500)
+    def hunt(seed, n):
+        x, weight, bias, _, eps = drawn(np.random.default_rng(seed), n, format)
         exact = layernorm_ref.forward(x, weight, bias, eps=eps, certify=EXACTLY)
         bound = layernorm_ref.forward_bound(x, weight, bias, eps=eps, format=format)
 
         def judge(form, output, got):
             of = getattr(exact, output), getattr(bound, output)
-            record.add((output, form), seed, got.astype(format.storage), *of)
+            record.add((output, form), (seed, n), got.astype(format.storage), *of)
 
         x, weight, bias = working(format, x, weight, bias)
         with np.errstate(all="ignore"):
@@ -81,15 +82,18 @@ def test_no_form_exceeds_the_backward_bound(dtype):
     format, record = formats.get(dtype), Record()
 
     @settings(max_examples=EXAMPLES)
-    @given(SEEDS, st.sampled_from(list(MOMENTS)), st.sampled_from(list(SUMS)), st.booleans())
-    def hunt(seed, moments, order, stored):
-        x, weight, _, dy, eps = drawn(np.random.default_rng(seed), format)
+    @given(
+        SEEDS, LENGTHS, st.sampled_from(list(MOMENTS)), st.sampled_from(list(SUMS)), st.booleans()
+    )
+    @example(1, 1500, "Welford", "in order", False)
+    def hunt(seed, n, moments, order, stored):
+        x, weight, _, dy, eps = drawn(np.random.default_rng(seed), n, format)
         exact = layernorm_ref.backward(dy, x, weight, eps=eps, certify=EXACTLY)
         bound = layernorm_ref.backward_bound(dy, x, weight, eps=eps, format=format)
 
         def judge(form, output, got):
             of = getattr(exact, output), getattr(bound, output)
-            problem = seed, moments, order, stored
+            problem = seed, n, moments, order, stored
             record.add((output, form), problem, got.astype(format.storage), *of)
 
         add = SUMS[order]
@@ -114,9 +118,10 @@ def test_no_fused_kernel_exceeds_the_bounds(dtype):
     format, record = formats.get(dtype), Record()
 
     @settings(max_examples=EXAMPLES)
-    @given(SEEDS)
-    def hunt(seed):
-        x, weight, bias, dy, eps = drawn(np.random.default_rng(seed), format)
+    @given(SEEDS, LENGTHS)
+    @example(1, 1500)
+    def hunt(seed, n):
+        x, weight, bias, dy, eps = drawn(np.random.default_rng(seed), n, format)
         inputs, params = {"x": x, "weight": weight, "bias": bias, "dy": dy}, {"eps": eps}
         exact = (
             layernorm_ref.forward(x, weight, bias, eps=eps, certify=EXACTLY)._asdict()
@@ -130,7 +135,7 @@ def test_no_fused_kernel_exceeds_the_bounds(dtype):
             for direction in ("forward", "backward"):
                 for output, got in model.run(inputs, params, direction, format).items():
                     form = output, model.name
-                    record.add(form, seed, got, exact[output], bound[output])
+                    record.add(form, (seed, n), got, exact[output], bound[output])
 
     hunt()
     assert len(record.largest) >= 6 * (len(torch_cpu.MODELS) - 1)

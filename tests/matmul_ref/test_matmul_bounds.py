@@ -1,4 +1,5 @@
-"""The bound holds for terms in order, blocks and storage, and planted faults exceed it."""
+"""Planted faults exceed the bound, which is infinite where overflow is possible; that no right
+kernel does is in test_matmul_underflow."""
 
 import numpy as np
 import pytest
@@ -6,8 +7,7 @@ import pytest
 from refkernels import matmul_ref
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.fused import multiply_add
-from refkernels.matmul_ref import algorithms, bounds
+from refkernels.matmul_ref import bounds
 from refkernels.matmul_ref.contraction import of_matmul
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
@@ -25,51 +25,6 @@ def drawn(dtype, seed, k, spread=0):
     a = np.ldexp(rng.standard_normal((3, k)), power)
     b = np.ldexp(rng.standard_normal((k, 5)), -power[::-1, None])
     return formats.round_to(a, format), formats.round_to(b, format)
-
-
-def in_order(a, b, dtype, fused):
-    """The terms in order, with fused steps or without."""
-    working = algorithms.accumulator(formats.get(dtype)).storage
-    a, b = a.astype(working), b.astype(working)
-    c = np.zeros((len(a), b.shape[1]), working)
-    for k in range(a.shape[1]):
-        left, right = a[:, k, None], b[k]
-        c = multiply_add(left, right, c) if fused else c + left * right
-    return c.astype(formats.get(dtype).storage)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("fused", [False, True])
-def test_the_bound_holds_for_terms_in_order(fused, dtype):
-    for k in (1, 2, 3, 64, 1000):
-        a, b = drawn(dtype, k, k, 3)
-        got = in_order(a, b, dtype, fused)
-        allowed = matmul_ref.forward_bound(a, b, format=dtype)
-        assert (errors(got, matmul_ref.forward(a, b)) <= allowed).all()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_bound_holds_for_blocked_sums_that_start_at_the_bias_or_add_it_last(dtype):
-    rng = np.random.default_rng(0)
-    x, weight = (rng.standard_normal(s).astype(dtype) for s in ((4, 768), (6, 768)))
-    bias = rng.standard_normal(6).astype(dtype)
-    halves = [x[:, s] @ weight[:, s].T for s in (slice(0, 384), slice(384, 768))]
-    allowed = matmul_ref.linear_bound(x, weight, bias, format=dtype)
-    exact = matmul_ref.linear(x, weight, bias)
-    for got in ((halves[0] + halves[1]) + bias, (bias + halves[0]) + halves[1]):
-        assert (errors(got, exact) <= allowed).all()
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_the_bound_allows_16_bit_storage_before_the_bias(dtype):
-    rng = np.random.default_rng(1)
-    storage = formats.get(dtype).storage
-    x, weight = (rng.standard_normal(s).astype(storage) for s in ((8, 30), (9, 30)))
-    product = matmul_ref.linear_plain(x, weight, format=dtype)
-    bias = -product[0]
-    got = (product.astype(np.float32) + bias.astype(np.float32)).astype(storage)
-    allowed = matmul_ref.linear_bound(x, weight, bias, format=dtype)
-    assert (errors(got, matmul_ref.linear(x, weight, bias)) <= allowed).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

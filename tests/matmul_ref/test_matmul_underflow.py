@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from underflow_attack import EXAMPLES, Record, numbers
 
@@ -59,10 +59,10 @@ def test_no_kernel_exceeds_the_bound(dtype):
     kind = algorithms.accumulator(format).storage
 
     @settings(max_examples=EXAMPLES)
-    @given(st.integers(0, 2**32 - 1))
-    def hunt(seed):
+    @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3, 7, 30]))
+    @example(1, 1000)
+    def hunt(seed, k):
         rng = np.random.default_rng(seed)
-        k = int(rng.choice([1, 1, 2, 3, 7, 30]))
         x, weight = numbers(rng, (5, k), format), numbers(rng, (4, k), format)
         bias = numbers(rng, (4,), format) if rng.random() < 0.6 else np.zeros(4, format.storage)
         exact = matmul_ref.linear(x, weight, bias, certify=("rounding", "float64"))
@@ -70,7 +70,7 @@ def test_no_kernel_exceeds_the_bound(dtype):
         a, b, start = (v.astype(kind) for v in (x, weight.T, bias))
         with np.errstate(all="ignore"):
             for name, got in kernels(a, b, start, rng, format.storage):
-                record.add((name,), seed, got.astype(format.storage), exact, bound)
+                record.add((name,), (seed, k), got.astype(format.storage), exact, bound)
 
     hunt()
     record.tell(5 + (kind != format.storage))
