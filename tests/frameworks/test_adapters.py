@@ -2,13 +2,15 @@
 
 import ast
 import sys
+import types
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
 
-from refkernels import experts_ref, fused_ref, registry
+from refkernels import experts_ref, explain, fused_ref, registry
 from refkernels.frameworks import adapters as adapters_of
 from refkernels.frameworks import catalog, gateway
 from refkernels.frameworks.catalog import Framework
@@ -201,3 +203,33 @@ def test_mindspore_launches_and_waits_whatever_its_version(
         exec(code, adapter := {})
         assert called in [call[0] for call in mindspore.method_calls]
         assert adapter["information"]()["launch"] == "blocking"
+
+
+def test_libm_without_numba_gives_the_same_bits(session_for: Callable[[str], Session]) -> None:
+    adapter = types.ModuleType("adapter")
+    source = catalog.get("libm").framework.source()
+    exec(compile(source.replace("import numba", "raise ImportError"), "adapter", "exec"),
+         adapter.__dict__)  # fmt: skip
+    assert adapter.numba is None
+    for dtype in (np.float32, np.float64):
+        x = np.array([[0.5, -1.25, np.inf], [-0.0, 1e-30, np.nan]], dtype)
+        plain = adapter.forward("expm1", {"x": x}, {})
+        compiled = session_for("libm").run("expm1", "forward", {"x": x}).outputs["y"]
+        assert plain.dtype == dtype
+        np.testing.assert_array_equal(plain, compiled)
+        assert np.signbit(plain[1, 0])
+
+
+def test_oneflow_s_slopes_of_pow_are_named(session_for: Callable[[str], Session]) -> None:
+    numbers = [0.0, -0.0, 2.0, -2.0, 0.5, 1e30, 1e-30]
+    x, e = (grid.reshape(-1) for grid in np.meshgrid(numbers, [0.0, 1.0, 2.0, 3.0]))
+    inputs = {"dy": np.ones(x.size), "x": x, "exponent": e}
+    inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
+    reply = session_for("oneflow").run("pow", "backward", inputs)
+    assert reply.ok, reply.reason
+    square = reply.outputs["dx"][(e == 2.0) & ((x == 1e30) | (x == 1e-30))]
+    np.testing.assert_allclose(square, [2e30, 2e-30], rtol=1e-6)
+    for output, cause in (("dx", "zero_times_infinity"), ("dexponent", "negative_base_ignored")):
+        outputs = {output: reply.outputs[output]}
+        explanation = explain("pow", inputs, outputs, direction="backward")
+        assert (explanation.verdict, explanation.cause) == ("special_value_mismatch", cause)

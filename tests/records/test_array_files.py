@@ -1,4 +1,4 @@
-"""Files of arrays: NumPy's come back bit for bit, any other is refused in one sentence."""
+"""Files of arrays: whole or not at all, back bit for bit, or refused in one sentence."""
 
 import io
 import os
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from refkernels.records.array_files import MOST_BYTES, ArrayFileError, load_npy, load_npz
+from refkernels.records.files import write_whole
 
 X = np.random.default_rng(5).standard_normal((2, 3, 7)).astype(np.float32)
 HEADER = "{{'descr': '<f4', 'fortran_order': False, 'shape': {}, }}"
@@ -135,3 +136,19 @@ def test_an_archive_is_refused_as_an_array(tmp_path: Path) -> None:
 BYTES = {"npy": io.BytesIO(), "npz": io.BytesIO()}
 np.save(BYTES["npy"], X)
 np.savez_compressed(BYTES["npz"], x=X, y=X[0])
+
+
+def test_writing_whole_leaves_the_old_file_when_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    write_whole(path, "old")
+
+    def fail(self: Path, target: Path) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]

@@ -1,12 +1,18 @@
-"""Targets are asked ahead of the judge, each in its own order, and none waits for another."""
+"""Targets are asked ahead of the judge, each in its own order; one that did not answer in time is
+not asked the same with more, and the record says so."""
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+import planted_faults
 import pytest
 from waiting import HANGS
 
+from refkernels.frameworks.gateway import Reply, Session
+from refkernels.runs import measurement
 from refkernels.runs.measurement import dispatcher
 from refkernels.runs.measurement.dispatcher import AskedUnit, Dispatcher, in_advance
 from refkernels.runs.measurement.plan import Unit
@@ -67,3 +73,129 @@ def test_the_targets_are_asked_ahead_as_far_as_memory_allows(elements: int, ahea
         furthest = max(furthest, len(drawn) - len(order))
     assert order == list(range(100))
     assert furthest == ahead
+
+
+LIMIT = 1000  # elements: `Slow` does not answer more
+
+
+class Slow:
+    """A session that runs out of time on large inputs, and lists what it was asked. It says that
+    it takes `seconds` for each element."""
+
+    limit = 120.0
+
+    def __init__(self, status: str = "timeout", started: bool = True, seconds: float = 0.0) -> None:
+        self.asked: list[tuple[str, str, int, str]] = []
+        self.status, self.started, self.seconds = status, started, seconds
+
+    def run(self, op: str, direction: str, inputs: Any, *_: Any, **__: Any) -> Reply:
+        x = inputs["x"]
+        self.asked.append((op, direction, x.size, x.dtype.name))
+        if x.size > LIMIT:
+            return Reply(self.status, "slow: no answer within 120 s", started=self.started)
+        return Reply("ok", seconds=self.seconds * x.size)
+
+
+def target_of(session: Slow) -> Target:
+    return Target(cast(Session, session), "slow", "1", "cpu", {}, "slow-1")
+
+
+def ask(
+    target: Target, n: int, dtype: str = "float32", axis: int | None = None, op: str = "max",
+    direction: str = "backward",
+) -> Reply:  # fmt: skip
+    return target.run(op, direction, {"x": np.ones((1, n), dtype)}, {"axis": axis})
+
+
+def test_a_larger_question_is_not_asked_and_its_record_names_the_smaller() -> None:
+    session = Slow()
+    target = target_of(session)
+    assert ask(target, 2000).status == "timeout"
+    for n, dtype in ((2000, "float32"), (5000, "float32"), (2000, "float64")):
+        reply = ask(target, n, dtype)
+        assert reply.status == "timeout"
+        assert reply.reason == (
+            "slow: no answer within 120 s, with x [1, 2000] float32; not asked with more"
+        )
+    assert session.asked == [("max", "backward", 2000, "float32")]
+
+
+def test_a_question_that_would_exceed_the_limit_is_not_asked() -> None:
+    """By the time that each element took in a smaller one, if that was slow."""
+    session = Slow(seconds=0.05)
+    target = target_of(session)
+    assert ask(target, 100).status == "ok"  # 5 s: not slow
+    assert ask(target, 400).status == "ok"  # 20 s: slow, so that 2,400 elements take 120 s
+    asked = len(session.asked)
+    reply = ask(target, 2500)
+    assert (reply.status, len(session.asked)) == ("timeout", asked)
+    assert reply.reason == (
+        "125 s or more are expected, and the limit is 120 s: "
+        "20 s with x [1, 400] float32; not asked with more"
+    )
+    assert ask(target, 900).status == "ok"
+    ask(target, 2500, axis=-1)
+    assert len(session.asked) == asked + 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"n": 1999},
+        {"n": 5000, "dtype": "float16"},
+        {"n": 5000, "axis": -1},
+        {"n": 5000, "op": "sum"},
+        {"n": 5000, "direction": "forward"},
+    ],
+    ids=str,
+)
+def test_a_smaller_narrower_or_other_question_is_asked(other: dict[str, Any]) -> None:
+    session = Slow()
+    target = target_of(session)
+    ask(target, 2000)
+    ask(target, **other)
+    assert len(session.asked) == 2
+
+
+@pytest.mark.parametrize(("status", "started"), [("killed", True), ("timeout", False)])
+def test_other_failures_do_not_keep_a_question_from_being_asked(status: str, started: bool) -> None:
+    session = Slow(status, started)
+    target = target_of(session)
+    ask(target, 2000)
+    ask(target, 2000)
+    assert len(session.asked) == 2
+
+
+def test_another_target_is_asked() -> None:
+    first, second = Slow(), Slow()
+    ask(target_of(first), 2000)
+    ask(target_of(second), 2000)
+    assert len(second.asked) == 1
+
+
+def test_a_hang_costs_a_run_its_limit_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`fake_hang` hangs in sin, whatever its size: of the sizes in ascending order, the first."""
+    cases = [f"sin/array_size[n={n},seed=0]" for n in (1, 17, 4096)]
+    runs: list[int] = []
+    answer = Session.run
+
+    def counted(
+        session: Session, op: str, direction: Any, inputs: Any, *rest: Any, **how: Any
+    ) -> Reply:
+        runs.append(inputs["x"].size)
+        return answer(session, op, direction, inputs, *rest, **how)
+
+    monkeypatch.setattr(Session, "run", counted)
+    plan = measurement.select(dtypes=["float32"], cases=cases)
+    with planted_faults.registered(planted_faults.framework("hang", tmp_path)):
+        outcome = measurement.measure(
+            plan, tmp_path / "out", frameworks=["fake_hang"], devices=["cpu"], timeout=1.0
+        )
+    records = [r for r in outcome.records if r["kind"] == "measurement"]
+    assert [r["status"] for r in records] == ["timeout"] * len(plan.units)
+    sizes = sorted({r["case"]["shapes"]["x"][0] for r in records})
+    assert len(sizes) > 1
+    assert runs == [sizes[0]] * 2  # forward, backward
+    later = [r for r in records if r["case"]["shapes"]["x"][0] > sizes[0]]
+    assert later
+    assert all("not asked with more" in r["reason"] for r in later)

@@ -1,17 +1,24 @@
-"""Crews: workers die, chunks are tried again, each result is taken once."""
+"""Pools, Dask and the journal: workers die, chunks are tried again, each result is taken once."""
 
+import json
+import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import planted_faults
 import pytest
 import sweep_helpers as helpers
+from sweep_helpers import comparable, in_this_process
 
+from refkernels.frameworks import catalog
 from refkernels.runs import sweeps
 from refkernels.runs.sweeps import chunk as chunks
 from refkernels.runs.sweeps import pool as crews
+from refkernels.runs.sweeps.journal import SweepJournal
 from refkernels.runs.sweeps.pool import Dask, Job, PoolError, Processes, WorkerPool
 
 
@@ -144,3 +151,52 @@ def test_workers_that_are_let_go_leave_no_semaphore(at_once: bool) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_worker_lost_in_the_middle_changes_no_count(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")  # here: it takes a second in each process
+    fake = planted_faults.framework("one_ulp_off", tmp_path)
+    catalog.register(fake, replace_existing=True)
+    try:
+        plan = sweeps.plan(["cos"], [fake.name], range="0x3f000000:0x3f03ffff", chunk=1 << 13)
+        with in_this_process() as pool:
+            alone = comparable(sweeps.sweep(plan, tmp_path / "alone", pool=pool))
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster:
+            pids = [worker.pid for worker in cluster.workers.values()]
+            done: list[int] = []
+
+            def watch(now: sweeps.Progress) -> None:
+                done.append(now.done)
+                if now.done >= 10 << 13 and pids:
+                    os.kill(pids.pop(), signal.SIGKILL)
+                    pids.clear()
+
+            pool = sweeps.Dask(cluster.scheduler_address)
+            records = sweeps.sweep(plan, tmp_path / "dask", pool=pool, progress=watch)
+        assert not pids, "no worker was killed"
+        assert done == sorted(done)
+        assert comparable(records) == alone
+        assert alone[0]["counts"]["inputs"] == 1 << 18
+    finally:
+        catalog.unregister(fake.name)
+
+
+QUESTION = {"ops": ["sin"], "chunk": 16}
+A = "sin a environment"
+TOLD = {"status": "ok", "version": "1", "environment": {}}
+
+
+def test_what_was_added_is_there_again(tmp_path: Path) -> None:
+    SweepJournal(tmp_path, QUESTION, False).add(A, TOLD)
+    assert SweepJournal(tmp_path, QUESTION, True).done == {A: TOLD}
+
+
+def test_at_the_end_records_stand_and_the_journal_goes(tmp_path: Path) -> None:
+    journal = SweepJournal(tmp_path, QUESTION, False)
+    journal.add(A, TOLD)
+    path = journal.finish([{"kind": "sweep"}])
+    assert json.loads(path.read_text()) == {"kind": "sweep"}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["sweep.json", "sweeps.jsonl"]
+    assert SweepJournal(tmp_path, QUESTION, True).records() == [{"kind": "sweep"}]
