@@ -25,13 +25,16 @@ DIRECTIONS = ("forward", "backward")
 
 @pytest.mark.parametrize("name", tail_hunt.OPS)
 def test_no_interval_and_no_certified_rounding_is_false_and_none_is_left_open(name):
-    rng = np.random.default_rng(sum(name.encode()))
+    """Of all questions a run asks each function a third, the next one another; a hunt all."""
+    rng, some = np.random.default_rng(sum(name.encode())), 3 if HUNT == 1 else 1
+    questions = [*itertools.product(DIRECTIONS, DTYPES, tail_hunt.QUESTIONS)]
+    questions = questions[list(tail_hunt.OPS).index(name) % some :: some]
     enclosures = roundings = 0
-    for direction, dtype, certify in itertools.product(DIRECTIONS, DTYPES, tail_hunt.QUESTIONS):
+    for direction, dtype, certify in questions:
         counts = tail_hunt.hunt(name, direction, dtype, certify, ELEMENTS, rng)
         enclosures += counts["enclosures"]
         roundings += counts["roundings"]
-    assert enclosures == 2 * len(DTYPES) * len(tail_hunt.QUESTIONS) * ELEMENTS
+    assert enclosures == len(questions) * ELEMENTS
     assert roundings > enclosures
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hunting import HUNT
+from hunting import HUNT, one_in
 
 from refkernels import registry
 from refkernels.arithmetic import formats
@@ -98,9 +98,12 @@ def compared(truth: Truth, answer: npt.NDArray[np.floating]) -> RmsErrors | None
     return worst_errors(got, truth.right("c"), truth.reference["c"], truth.format, False)
 
 
-@pytest.mark.parametrize(("inputs", "result"), FORMATS)
-@pytest.mark.parametrize("data", DRAWS)
-@pytest.mark.parametrize("k", [64, 1024, 4096, 16384])
+@pytest.mark.parametrize(
+    ("k", "data", "inputs", "result"),
+    one_in(
+        5, [(k, data, *pair) for k in (64, 1024, 4096, 16384) for data in DRAWS for pair in FORMATS]
+    ),
+)
 def test_right_kernels_are_below_and_accumulators_of_16_bits_above(
     k: int, data: str, inputs: str, result: str
 ) -> None:
