@@ -1,4 +1,4 @@
-"""Kernels are objects that stand for functions until Numba is needed, kept in folders by their sources."""
+"""Kernels are objects that stand for functions until Numba is needed, kept in named folders."""
 
 import importlib
 import os

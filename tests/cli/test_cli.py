@@ -5,8 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +23,7 @@ from refkernels.frameworks import catalog
 SMALL = ["--case", "tan/array_size[n=1,seed=0]", "--dtype", "float32"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("fakes")
-    frameworks = [
-        planted_faults.framework(f, folder) for f in ("correct", "one_ulp_off", "exception")
-    ]
-    frameworks.append(
-        replace(frameworks[0], name="fake_missing", module="fake_missing", python=None)
-    )
-    with planted_faults.registered(*frameworks):
-        yield
+fakes = planted_faults.fixture("correct", "one_ulp_off", "exception", "missing")
 
 
 def refkernels_says(*arguments: str | Path) -> Any:
@@ -290,22 +278,6 @@ def test_the_list_of_ops_fits_and_breaks_no_word(monkeypatch: pytest.MonkeyPatch
         names += [row["op"], *row["outputs"], *row["backward"]["outputs"], *row["params"]]
         names += [name for name, reason in row["frameworks"].items() if reason is not None]
         assert words.union(word.partition("=")[0] for word in words).issuperset(names), row["op"]
-
-
-def test_environments_refuse_what_they_do_not_know(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REFKERNELS_HOME", str(tmp_path))
-    assert "'torhc'" in refused(refkernels_says("env", "create", "numpy", "torhc"))
-    assert "'torhc'" in refused(refkernels_says("env", "add", "torhc", sys.executable))
-    assert "cannot be run" not in refused(refkernels_says("env", "remove", "torch"))
-    assert "not an interpreter" in refused(refkernels_says("env", "add", "torch", "/no/python"))
-    option = "ssh=-oProxyCommand=x//python=python3"
-    assert "without options" in refused(refkernels_says("env", "add", "torch", option))
-    (tmp_path / "interpreters.json").mkdir()
-    assert "interpreters.json cannot be" in refused(
-        refkernels_says("env", "add", "numpy", sys.executable)
-    )
 
 
 @pytest.fixture

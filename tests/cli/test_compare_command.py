@@ -1,14 +1,11 @@
 """`refkernels compare`: statuses for CI, pages on request."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "reporting"))
 import synthetic
+from typer.testing import CliRunner
 
 from refkernels.cli.app import app
 

@@ -1,7 +1,6 @@
 """`refkernels explain`: its arguments, pasted text too, its output and its status."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,7 @@ from refkernels.diagnosis import casefile
 X = np.random.default_rng(2).standard_normal((3, 5)).astype(np.float32)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("fakes")
-    frameworks = [planted_faults.framework(fault, folder) for fault in ("correct", "exception")]
-    with planted_faults.registered(*frameworks):
-        yield
+fakes = planted_faults.fixture("correct", "exception")
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The symptoms on the cards are explained while the kernel still runs, and kept in the records."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,7 @@ from refkernels.runs.measurement import run
 CASE = "layernorm/row_length[n=17,seed=102]"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("fakes")
-    frameworks = [
-        planted_faults.framework(fault, folder) for fault in ("correct", "swapped_gradients")
-    ]
-    with planted_faults.registered(*frameworks):
-        yield
+fakes = planted_faults.fixture("correct", "swapped_gradients")
 
 
 def measured(out: Path, *more: str) -> list[dict[str, Any]]:

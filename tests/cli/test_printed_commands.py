@@ -8,7 +8,6 @@ runs a few of them whole.
 import gzip
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import planted_faults
@@ -54,9 +53,7 @@ def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Framew
     source = adapter.read_text(encoding="utf-8")
     assert 'return "1.0"' in source
     adapter.write_text(source.replace('return "1.0"', f'return "{LOCAL}"'), encoding="utf-8")
-    frameworks["missing"] = replace(
-        frameworks["nan"], name="fake_missing", module="fake_missing", python=None
-    )
+    frameworks["missing"] = planted_faults.missing(folder)
     with planted_faults.registered(*frameworks.values()):
         yield frameworks
 

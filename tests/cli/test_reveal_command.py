@@ -1,7 +1,6 @@
 """`refkernels reveal`: its output and its status."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,7 @@ from refkernels.cli.app import app
 from refkernels.diagnosis.summation import SummationTree, known
 from refkernels.reporting import orders
 
-
-@pytest.fixture(scope="module", autouse=True)
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    framework = planted_faults.framework("import_error", tmp_path_factory.mktemp("fakes"))
-    with planted_faults.registered(framework):
-        yield
+fakes = planted_faults.fixture("import_error")
 
 
 def refkernels_says(*arguments: str | Path) -> Any:

@@ -1,7 +1,6 @@
 """`refkernels sweep`: its output and its status."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,7 @@ from typer.testing import CliRunner
 
 from refkernels.cli.app import app
 
-
-@pytest.fixture(scope="module", autouse=True)
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = tmp_path_factory.mktemp("fakes")
-    frameworks = [planted_faults.framework(fault, folder) for fault in ("one_ulp_off", "exception")]
-    with planted_faults.registered(*frameworks):
-        yield
+fakes = planted_faults.fixture("one_ulp_off", "exception")
 
 
 def refkernels_says(*arguments: str | Path) -> Any:

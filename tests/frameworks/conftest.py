@@ -1,16 +1,12 @@
 """The fakes, and an empty home."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import planted_faults
 import pytest
 
 from refkernels.frameworks.catalog import Framework
-
-sys.path.append(str(Path(__file__).parent / "fakes"))
-
-import planted_faults
 
 
 @pytest.fixture(scope="session")

@@ -10,16 +10,12 @@ a change is the reason.
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hunting import HUNT, seed_of
-
-sys.path.append(str(Path(__file__).parent.parent.parent / "benchmarks"))  # draws questions
 
 
 @dataclass

@@ -2,22 +2,18 @@
 
 import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import mutations
 import pytest
+import synthetic
+import test_sweep_pages as sweep_pages
 import unrendered
 from rich.console import Console
 
 from refkernels import reporting
 from refkernels.reporting.templating import page_script
-
-TESTS = Path(__file__).parent.parent
-sys.path.append(str(TESTS / "reporting"))
-import synthetic  # noqa: E402
-import test_sweep_pages as sweep_pages  # noqa: E402
 
 OPS = ("linear", "layernorm", "cos")
 

@@ -3,16 +3,19 @@ docs/ holds, and the records that are kept."""
 
 import gzip
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import mutations
 import numpy as np
 import pytest
+import test_sweep_pages as sweep_pages
 from hunting import HUNT
+from test_fuzz_records import MEASURED
+from typer.testing import CliRunner
 
 import refkernels
 from refkernels.cli.app import app
@@ -20,12 +23,6 @@ from refkernels.records import codec, schema
 from refkernels.records.words import SCHEMA
 
 ROOT = Path(__file__).parent.parent.parent
-sys.path += [str(ROOT / "tests" / "fuzz"), str(ROOT / "tests" / "reporting")]
-import mutations  # noqa: E402
-import test_sweep_pages as sweep_pages  # noqa: E402
-from test_fuzz_records import MEASURED  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
-
 OLD = Path(__file__).parent / "data"
 KEPT = sorted((ROOT / "benchmarks" / "results").glob("*/*s.jsonl.gz"))
 DOCUMENT = schema.DOCUMENT

@@ -11,7 +11,11 @@ exceptions strike at sin only; everything else works there.
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import Framework
@@ -67,3 +71,20 @@ def registered(*frameworks: Framework) -> Iterator[None]:
     finally:
         for framework in frameworks:
             catalog.unregister(framework.name)
+
+
+def missing(folder: Path) -> Framework:
+    """fake_missing, which is not installed."""
+    return replace(framework("correct", folder), name="fake_missing", module="absent", python=None)
+
+
+def fixture(*faults: str) -> Any:
+    """A fixture: these frameworks are in the catalog for a module; it gives their folder."""
+
+    def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+        folder = tmp_path_factory.mktemp("fakes")
+        made = [missing(folder) if f == "missing" else framework(f, folder) for f in faults]
+        with registered(*made):
+            yield folder
+
+    return pytest.fixture(scope="module", autouse=True)(fakes)

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +24,7 @@ FAULTS = ("correct", "one_ulp_off", "flush_to_zero", "nan", "crash", "exception"
 Sweep = Callable[..., list[dict]]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("fakes")
-    made = [planted_faults.framework(fault, folder) for fault in FAULTS]
-    with planted_faults.registered(*made):
-        yield folder
+fakes = planted_faults.fixture(*FAULTS)
 
 
 @pytest.fixture
