@@ -70,8 +70,9 @@ def test_the_tiers_agree(function):
     coarse = oracle.forward(function, x)
     middle = oracle.values(function, x)
     fine = oracle.forward(function, x, ("ulp", "float64", 2.0**-58))
-    size = np.abs(np.ldexp(middle.hi, np.clip(middle.scale, -2000, 2000).astype(int)))
-    told = np.flatnonzero((size == 0) | ((size > 2.0**-200) & (size < 2.0**200)))  # by float64
+    with np.errstate(over="ignore"):
+        size = np.abs(np.ldexp(middle.hi, np.clip(middle.scale, -2000, 2000).astype(int)))
+    told = np.flatnonzero((middle.hi == 0) | ((size > 2.0**-200) & (size < 2.0**200)))  # by float64
     assert told.size > 90
     np.testing.assert_array_equal(np.isnan(coarse.hi), np.isnan(middle.hi))
     for i in told:
