@@ -196,9 +196,6 @@ def train(folder, planted, steps, captured=(0, 1, 2), ends=0):
             if planted != "clip_before_unscale":
                 norm = clip(planted, model, optimizer)
             optimizer.step()
-            with torch.no_grad():
-                for p in model.parameters() if planted == "shrunk" else ():
-                    p.mul_(0.99)
             extras = {} if norm is None else {"clip_norm": norm}
             capture.step(loss=loss, batch={"ids": ids, "labels": labels}, **extras)
             losses.append(loss.item())

@@ -103,5 +103,5 @@ def test_weights_that_are_shared_joined_or_in_another_order(name: str, runs: Pat
 
 def test_the_headline_says_the_call_and_both_values(runs: Path) -> None:
     headline = page.headline(align(runs / "right", runs / "scale").to_dict())
-    assert "`mul` in `blocks.0 (ported_training.py:51)` takes 0.353553391 in A" in headline
+    assert "`mul` in `blocks.0 (ported_training.py:56)` takes 0.353553391 in A" in headline
     assert "(B parts from A at `scaled_dot_product_attention: masked_fill` in" in headline

@@ -9,13 +9,14 @@ import pytest
 from captured import answer, run_script
 
 from refkernels.alignment.run import CaptureError, Rank, Run
+from refkernels.alignment.updates import moved_outside
 
 pytestmark = pytest.mark.framework("torch")
 SAME_BITS = (
     "plain", "only", "every", "in_place", "bfloat16", "double", "batch_norm", "dropout",
     "functional", "tied", "attention", "nested", "accumulated", "skipped", "twice", "changed",
     "scheduled", "mixed_precision", "checkpointed", "scripted", "compiled",
-    "whole_model_is_a_layer", "used_again",
+    "whole_model_is_a_layer", "used_again", "averaged",
 )  # fmt: skip
 OTHERS = ("diverged", "watched", "without_optimizer", "raised", "killed", "full_disk", "refused")
 
@@ -105,10 +106,12 @@ def test_functional_calls_are_named(rank_of: Any) -> None:
     assert rank.layers["middle"].calls == 0
 
 
-def test_a_tied_weight_is_listed_once(rank_of: Any) -> None:
-    rank = rank_of("tied")
+def test_a_tied_weight_is_listed_once_and_a_model_of_one_layer_is_named(rank_of: Any) -> None:
+    rank, one = rank_of("tied"), rank_of("whole_model_is_a_layer")
     assert list(rank.parameters) == ["first.weight", "first.bias", "last.bias"]
     assert rank.layers["last"].parameters["weight"] == "first.weight"
+    assert one.layers["(root)"].parameters == {"weight": "weight", "bias": "bias"}
+    assert one.tensors(0).layers == ("(root)",)
 
 
 def test_layers_with_weights_of_their_own_are_layers(rank_of: Any) -> None:
@@ -164,14 +167,15 @@ def test_a_recomputed_forward_is_a_further_call(rank_of: Any) -> None:
     assert (set(first.cotangents), set(again.cotangents)) == ({"0"}, set())
 
 
-def test_updates_are_counted(rank_of: Any) -> None:
+def test_updates_are_counted_and_weights_moved_by_others_named(rank_of: Any) -> None:
     assert [line.updates for line in rank_of("skipped").lines] == [1, 0, 1]
     assert any("Step 1: no update" in text for text in rank_of("skipped").not_captured)
-    assert rank_of("skipped").tensors(1).parameter("first.weight") is not None
-    assert rank_of("skipped").tensors(1).parameter("first.weight", "after") is None
-    rank = rank_of("twice")
-    assert [line.updates for line in rank.lines] == [2, 2, 2]
-    assert any("several updates" in text for text in rank.not_captured)
+    held = [rank_of("skipped").tensors(1).parameter("first.weight", w) for w in ("before", "after")]
+    assert [weight is None for weight in held] == [False, True]
+    assert [line.updates for line in rank_of("twice").lines] == [2, 2, 2]
+    assert any("several updates" in text for text in rank_of("twice").not_captured)
+    moved = {name: [*moved_outside(rank_of(name))] for name in ("plain", "twice", "averaged")}
+    assert moved == {"plain": [], "twice": [], "averaged": [(k, ["first.weight"]) for k in (1, 2)]}
 
 
 def test_schedules_and_changes_are_recorded(rank_of: Any) -> None:
@@ -212,12 +216,6 @@ def test_compiled_layers_are_named(rank_of: Any) -> None:
     assert "_orig_mod.first: not recorded, inside torch.compile." in rank.not_captured
     assert rank.tensors(0).layers == ()
     assert rank.tensors(0).parameter("_orig_mod.first.weight", "after") is not None
-
-
-def test_a_model_that_is_one_layer_has_a_name(rank_of: Any) -> None:
-    rank = rank_of("whole_model_is_a_layer")
-    assert rank.layers["(root)"].parameters == {"weight": "weight", "bias": "bias"}
-    assert rank.tensors(0).layers == ("(root)",)
 
 
 def test_without_optimizer_the_weights_are_recorded_once(rank_of: Any) -> None:

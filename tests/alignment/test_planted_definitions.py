@@ -38,7 +38,6 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "momentum_dampening": ("sgd", 0, "optimizer", "dampening of"),
     "decay_on_excluded": ("right", 0, "optimizer", "is 0 in A and 0.01 in B"),
     "coupled_decay": ("right", 0, "optimizer", "type is AdamW in A and Adam in B"),
-    "shrunk": ("right", 1, "optimizer", "not begin with the weights that the optimizer left"),
     "clip_left_out": ("right", 0, "clip", "B leaves them unchanged"),
     "clip_each_group": ("right", 0, "clip", "B scales them by one factor for each parameter group"),
     "clip_each_parameter": ("right", 0, "clip", "by one factor for each parameter, as clipping"),

@@ -170,6 +170,10 @@ def stepped(optimizer, step):
     optimizer.step()
 
 
+def shrunk(optimizer, step):
+    optimizer.param_groups[0]["params"][0].data.mul_(0.99)
+
+
 def without_momentum(optimizer, step):
     optimizer.param_groups[0]["momentum"] = 0.9 if step == 0 else 0.5
 
@@ -205,6 +209,7 @@ TRAINED = {
     "only": {"options": {"only": "fir*"}},
     "every": {"count": 7, "options": {"steps": [], "every": 3}},
     "skipped": {"update": then(lambda optimizer, step: step == 1 or optimizer.step())},
+    "averaged": {"update": then(stepped, shrunk)},
     "twice": {"update": then(stepped, stepped)},
     "changed": {"update": then(without_momentum, stepped)},
     "accumulated": {"update": accumulated_update},
