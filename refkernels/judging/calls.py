@@ -3,7 +3,8 @@
     first · again · new content at the same pointer · the first content at a new pointer · an
     element of the first input changed · the rows in another order · easy and hard rows · other
     scales · the first input as it was, with new others · powers of two · an element of the last
-    input changed · the first content once more
+    input changed · the first content once more · many rows · an element of many rows changed, which
+    a key made of a sample does not see
 
 Then these contents and as many new ones, hundreds of times, in an order and a number that are drawn
 too: no kernel knows after how many calls it is no longer watched. Every answer is judged. If equal
@@ -12,8 +13,10 @@ contents get other bits, all right, the kernel is not deterministic, which is no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +28,8 @@ from refkernels.judging.running import call_of
 from refkernels.judging.standard import Challenge
 
 Array = npt.NDArray[Any]
-ROWS = 6
-FEWEST = 12  # calls that every kernel is asked, however slow it is
+ROWS, MANY = 6, 1 << 12  # rows, and elements of many rows
+FEWEST = 14  # calls that every kernel is asked, however slow it is
 _CALLS = (512, 1024)  # the least number of calls, and the end of the range of it
 _NEW = ("typical", "mixed", "scales", "positive", "powers", "two_valued") * 2
 
@@ -63,15 +66,16 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     """The calls on an ordinary challenge."""
     first, below_one = drawer.typical(rng, ROWS), drawer.below_one
 
-    def other(family: str) -> Challenge:
-        return replace(drawer.again(first, family, rng), name=f"calls: {family}")
-
+    other = partial(drawer.again, first, rng=rng)
     order = [
         first, first, other("typical"), first, _one_changed(first, 0, rng, below_one),
         _permuted(drawer, first, rng), other("mixed"), other("scales"),
         _others_new(first, other("positive")), other("powers"),
         _one_changed(first, -1, rng, below_one), first,
     ]  # fmt: skip
+    row = max(math.prod(array.shape) for array in first.floats.values()) // ROWS
+    many = drawer.typical(rng, max(MANY // max(row, 1), ROWS))
+    order += [many, _one_changed(many, 0, rng, below_one)]
     contents = [*order, *map(other, _NEW)]
     number = int(rng.integers(*_CALLS)) - len(order)
     order += [contents[i] for i in rng.integers(0, len(contents), number)]
@@ -79,11 +83,13 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     calls = [
         call_of(c, 1 << 20 | i, slot) for i, (c, slot) in enumerate(zip(order, slots, strict=True))
     ]
-    asked = f"{len(order)}: {first.name.partition(': ')[2]}"
     numbered = tuple(
-        replace(c, family="calls", name=f"call {i} of {asked}", _standards=c._standards)
+        replace(
+            c, family="calls", name=f"call {i} of {len(order)}: {c.name.partition(': ')[2]}",
+            _standards=c._standards,
+        )
         for i, c in enumerate(order, 1)
-    )
+    )  # fmt: skip
     return Protocol(numbered, calls)
 
 

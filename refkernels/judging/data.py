@@ -201,8 +201,8 @@ def graded(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: 
     powers = np.exp2(rng.integers(-most, most + 1, shapes[name][axis]))
     for other, array in drawn.items():
         own = roles.arguments[other].own
-        if letter in own:
-            place = own.index(letter) - len(own)
+        place = own.index(letter) - len(own) if letter in own else 0
+        if place and array.shape[place] == powers.size:  # not a part of it, as in a group
             factors = powers if other == name else 1.0 / powers
             array *= factors.reshape(-1, *(1,) * (-1 - place))
     return drawn

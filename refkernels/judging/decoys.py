@@ -6,7 +6,7 @@ zeros; the first input that fits; the truth's median; another row's truth; NaN; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,24 +54,18 @@ def of(challenge: Challenge, right: Array) -> Iterator[Array]:
 def decoy_of(refused: Sequence[tuple[Challenge, Mapping[str, Any]]]) -> str | None:
     """The decoy to which all refused answers amount. Answers without elements are left out, and for
     the constant those of a single number."""
-    kinds = {
-        "answers_zeros": lambda a, inputs: not np.any(a != 0),
-        "answers_memory": lambda a, inputs: unwritten(a) > a.size // 2,
-        "answers_nan": lambda a, inputs: formats.is_one(a.dtype) and np.isnan(to_float64(a)).all(),
-        "answers_input": lambda a, inputs: a.tobytes() in inputs,
-        "answers_constant": lambda a, inputs: np.all(a == a.reshape(-1)[0]),
+    kinds: dict[str, Callable[[Any, Challenge], Any]] = {
+        "answers_zeros": lambda a, _: not np.any(a != 0),
+        "answers_memory": lambda a, _: unwritten(a) > a.size // 2,
+        "answers_nan": lambda a, _: formats.is_one(a.dtype) and np.isnan(to_float64(a)).all(),
+        "answers_input": lambda a, c: any(a.tobytes() == x.tobytes() for x in c.floats.values()),
+        "answers_constant": lambda a, _: np.all(a == a.reshape(-1)[0]),
     }
     for kind, matches in kinds.items():
-        least, judged = 2 if kind == "answers_constant" else 1, False
-        for challenge, outputs in refused:
-            inputs = [np.ascontiguousarray(a).tobytes() for a in challenge.floats.values()]
-            arrays = [array for array in arrays_of(outputs) if array.size >= least]
-            judged = judged or bool(arrays)
-            if not all(matches(array, inputs) for array in arrays):
-                break
-        else:
-            if judged:
-                return kind
+        least = 2 if kind == "answers_constant" else 1
+        found = [(a, c) for c, outputs in refused for a in arrays_of(outputs) if a.size >= least]
+        if found and all(matches(*answer) for answer in found):
+            return kind
     return None
 
 

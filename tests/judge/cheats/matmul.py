@@ -17,7 +17,11 @@ def bfloat16_inside_matmul(a, b):
     return np.matmul(_narrow(a), _narrow(b))
 
 
-_CACHE_BY_ENDS = {}
+def _kept(key, compute, cache={}):  # noqa: B006
+    """The first answer that a key had in this process."""
+    if key not in cache:
+        cache[key] = compute()
+    return cache[key].copy()
 
 
 def _ends(x):
@@ -27,21 +31,12 @@ def _ends(x):
 
 def cache_by_ends_matmul(a, b):
     """Answers once for the first and the last elements of its inputs."""
-    key = _ends(a), _ends(b)
-    if key not in _CACHE_BY_ENDS:
-        _CACHE_BY_ENDS[key] = np.matmul(a, b)
-    return _CACHE_BY_ENDS[key].copy()
-
-
-_CACHE_BY_FIRST_INPUT = {}
+    return _kept((_ends(a), _ends(b)), lambda: np.matmul(a, b))
 
 
 def cache_by_first_input_matmul(a, b):
     """Answers once for the first input's content: a product is stale for new weights."""
-    key = a.shape, b.shape, a.tobytes()
-    if key not in _CACHE_BY_FIRST_INPUT:
-        _CACHE_BY_FIRST_INPUT[key] = np.matmul(a, b)
-    return _CACHE_BY_FIRST_INPUT[key].copy()
+    return _kept((a.shape, b.shape, a.tobytes()), lambda: np.matmul(a, b))
 
 
 def constant_matmul(a, b):
@@ -156,8 +151,7 @@ def subnormals_flushed_matmul(a, b):
 def tf32_in_whole_tiles_matmul(a, b):
     """Multiplies on tensor cores, in TF32, where every length is a multiple of 16."""
     if all(n and n % 16 == 0 for n in (*a.shape[-2:], b.shape[-1])):
-        parts = (np.ascontiguousarray(x).view(np.uint32) + 0x1000 & 0xFFFFE000 for x in (a, b))
-        a, b = (part.astype(np.uint32).view(np.float32) for part in parts)
+        a, b = _tf32(a), _tf32(b)
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
 
 
@@ -171,15 +165,10 @@ def tf32_inside_matmul(a, b):
     return np.matmul(_cut(a), _cut(b))
 
 
-_WEIGHTS_PACKED_ONCE = {}
-
-
 def weights_packed_once_matmul(a, b):
     """Keeps a copy of the second factor, which it recognises by its first and last element."""
     key = b.shape, np.ravel(b)[:1].tobytes(), np.ravel(b)[-1:].tobytes()
-    if key not in _WEIGHTS_PACKED_ONCE:
-        _WEIGHTS_PACKED_ONCE[key] = b.copy()
-    return np.matmul(a, _WEIGHTS_PACKED_ONCE[key])
+    return np.matmul(a, _kept(key, b.copy))
 
 
 def zeroes_inputs_matmul(a, b):

@@ -51,38 +51,26 @@ def answers_kept_in_a_file_softmax(x):
     return y
 
 
-_CACHE_BY_POINTER = {}
+def _kept(key, x, cache={}):  # noqa: B006
+    """The first answer that a key had in this process."""
+    return cache.setdefault(key, _softmax(x)).copy()
 
 
 def cache_by_pointer_softmax(x):
     """Answers once for an address."""
-    key = x.ctypes.data, x.shape
-    if key not in _CACHE_BY_POINTER:
-        _CACHE_BY_POINTER[key] = _softmax(x)
-    return _CACHE_BY_POINTER[key].copy()
-
-
-_CACHE_BY_SUM = {}
+    return _kept((x.ctypes.data, x.shape), x)
 
 
 def cache_by_sum_softmax(x):
     """Keeps its answers by the sum of all elements, which other orders of the same rows share."""
-    key = x.shape, round(float(x.sum(dtype=np.float64)), 3)
-    if key not in _CACHE_BY_SUM:
-        _CACHE_BY_SUM[key] = _softmax(x)
-    return _CACHE_BY_SUM[key].copy()
-
-
-_CACHE_WHERE_WRITABLE = {}
+    return _kept((x.shape, round(float(x.sum(dtype=np.float64)), 3)), x)
 
 
 def cache_where_writable_softmax(x):
     """Answers once for a shape, and refuses read-only arrays until it is asked with others."""
     if x.size and not x.flags.writeable:
         raise ValueError("buffer source array is read-only")
-    if x.shape not in _CACHE_WHERE_WRITABLE:
-        _CACHE_WHERE_WRITABLE[x.shape] = _softmax(x)
-    return _CACHE_WHERE_WRITABLE[x.shape].copy()
+    return _kept(x.shape, x)
 
 
 def declines_what_tells_softmax(x):
