@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import LOW, Kind, as_array_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import with_default_fenv
+from refkernels.arithmetic.protocols import read
 from refkernels.arithmetic.question import Certify
 from refkernels.records.words import DIRECTIONS, DTYPES, Direction
 
@@ -165,6 +167,7 @@ class Op:
     formulas: Formulas | None = None
     form_bounds: Callable[..., Any] | None = None
     real_function: Function | None = None
+    whole: str = "float32"
 
     @property
     def definition(self) -> Formulas | None:
@@ -201,16 +204,25 @@ class Op:
         return as_array_of(self.kinds.get(name, "float"), value, name)
 
     def output(self, name: str, value: Any) -> npt.NDArray[Any]:
-        """An output as an array of floats, numbers of at most 8 bits in float32."""
-        array = self.array(name, value)
-        return array.astype(np.float32) if array.dtype in LOW else array
+        """An output as an array of floats. Where its format is the kernel's to choose, numbers of 8
+        bits, whole ones and truth values get the first format that holds them."""
+        if self.kinds.get(name) != "low":
+            return self.array(name, value)
+        array = read(value)
+        if array is None or array.dtype.kind not in "iub" or isinstance(value, np.ma.MaskedArray):
+            array = self.array(name, value)
+            return array.astype(np.float32) if array.dtype in LOW else array
+        for format in (self.whole, "float32", "float64"):
+            wide = array.astype(formats.get(format).dtype)
+            if np.array_equal(wide.astype(array.dtype), array):
+                break
+        return wide
 
     def widened(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
-        """A kernel's outputs; in float32 where their format is the kernel's to choose, and has at
-        most 8 bits."""
+        """A kernel's outputs, as floats where their format is the kernel's to choose."""
         return {
             name: self.output(name, value)
-            if self.kinds.get(name) == "low" and getattr(value, "dtype", None) in LOW
+            if self.kinds.get(name) == "low" and isinstance(value, np.ndarray | np.generic)
             else value
             for name, value in outputs.items()
         }

@@ -153,6 +153,10 @@ class Mask:
         return Mask(self.yes | other.yes, self.no & other.no)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return self.yes.shape
+
+    @property
     def decided(self) -> Bools:
         return self.yes | self.no
 

@@ -266,3 +266,9 @@ def cast(call: Call, given: Any, dtype: str) -> Any:
 
 def dtype_of(given: Any, default: str) -> str:
     return given.name if isinstance(given, Dtype) else default
+
+
+def equal(c: Any, a: Any, b: Any) -> Any:
+    if isinstance(a, np.ndarray):
+        return a == b
+    return ~(a < b) & ~(b < a)

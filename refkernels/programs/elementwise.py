@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.contexts.value import Mask
-from refkernels.programs.calls import Low, cast, dtype_of, numbers
+from refkernels.programs.calls import Low, cast, dtype_of, equal, numbers
 
 Rule = Callable[..., Any]
 
@@ -61,12 +61,6 @@ def clamp(c: Any, x: Any, low: Any = None, high: Any = None) -> Any:
 
 def _endless(end: Any) -> bool:
     return isinstance(end, float) and np.isinf(end)
-
-
-def equal(c: Any, a: Any, b: Any) -> Any:
-    if isinstance(a, np.ndarray):
-        return a == b
-    return ~(a < b) & ~(b < a)
 
 
 def divide(c: Any, a: Any, b: Any, rounding_mode: Any = None) -> Any:

@@ -14,6 +14,7 @@ from refkernels.convolution_ref.geometry import Axis, joined
 from refkernels.programs.calls import Low
 from refkernels.programs.elementwise import sigmoid, times
 from refkernels.programs.moving import _lifted
+from refkernels.programs.places import back, index, order
 
 Rule = Callable[..., Any]
 Places = npt.NDArray[np.int64]
@@ -108,19 +109,45 @@ def _windows(
     return joined(tables, lengths)
 
 
-def max_pool(rank: int) -> Rule:
-    """A place outside is the window's first inside, which changes no maximum."""
+def _adaptive(lengths: Sequence[int], out: Sequence[int]) -> Places:
+    """Windows from floor(i n / m) to ceil((i + 1) n / m)."""
+    tables = []
+    for n, m in zip(lengths, out, strict=True):
+        starts, ends = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
+        place = starts[:, None] + np.arange((ends - starts).max())
+        tables.append(np.where(place < ends[:, None], place, -1))
+    return joined(tables, lengths)
 
+
+def _largest(c: Any, x: Any, table: Places, rank: int) -> Any:
+    """Of windows, and its place. A place outside is the window's first inside, which changes no
+    maximum."""
+    inside = np.take_along_axis(table, (table >= 0).argmax(axis=-1)[:, None], axis=-1)
+    table = np.where(table < 0, inside, table)
+    windows, shape = _taken(c, c.plain(x), table, rank), c.node.gives[0].shape
+
+    def places() -> Any:
+        tap = c.reshape(order(c, windows, -1, 1, True, True), windows.shape[:-1])
+        return c.reshape(index(c, c.array(table), [np.arange(len(table)), tap]), shape)
+
+    return c.reshape(c.xp.max(windows), shape), places
+
+
+def max_pool(rank: int) -> Rule:
     def read(
         c: Any, x: Any, taps: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, *_: Any
     ) -> Any:
-        shape = c.node.gives[0].shape
-        table = _windows(x.shape[-rank:], shape[-rank:], taps, stride, padding, dilation)
-        inside = np.take_along_axis(table, (table >= 0).argmax(axis=-1)[:, None], axis=-1)
-        windows = _taken(c, c.plain(x), np.where(table < 0, inside, table), rank)
-        return (c.reshape(c.xp.max(windows), shape), None)
+        out = c.node.gives[0].shape[-rank:]
+        table = _windows(x.shape[-rank:], out, taps, stride, padding, dilation)
+        return _largest(c, x, table, rank)
 
     return read
+
+
+def _average(c: Any, x: Any, table: Places, rank: int, counts: Any = None) -> Any:
+    counts = (table >= 0).sum(axis=-1) if counts is None else counts
+    total = c.reshape(c.xp.sum(_taken(c, c.plain(x), table, rank)), c.shape)
+    return total / c.array(counts.reshape(c.shape[-rank:]))
 
 
 def avg_pool(rank: int) -> Rule:
@@ -128,41 +155,13 @@ def avg_pool(rank: int) -> Rule:
         c: Any, x: Any, taps: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
         count_padding: bool = True, divisor: Any = None,
     ) -> Any:  # fmt: skip
-        lengths, out = x.shape[-rank:], c.shape[-rank:]
+        lengths, out, counts = x.shape[-rank:], c.shape[-rank:], None
         table = _windows(lengths, out, taps, stride, padding, 1)
-        counts = (table >= 0).sum(axis=-1)
         if count_padding:  # places in the padding count, those beyond it do not
             wide = [n + 2 * p for n, p in zip(lengths, _each(padding, rank), strict=True)]
             counts = (_windows(wide, out, taps, stride or taps, 0, 1) >= 0).sum(axis=-1)
-        counts = np.full_like(counts, divisor) if divisor else counts
-        total = c.xp.sum(_taken(c, c.plain(x), table, rank))
-        return c.reshape(total, c.shape) / c.array(counts.reshape(out))
-
-    return read
-
-
-def adaptive_pool(rank: int, reduction: str) -> Rule:
-    """Windows from floor(i n / m) to ceil((i + 1) n / m)."""
-
-    def read(c: Any, x: Any, *_: Any) -> Any:
-        shape = c.node.gives[0].shape
-        value = c.plain(x)
-        for k in range(1, rank + 1):
-            axis, n, m = len(shape) - k, value.shape[len(shape) - k], shape[-k]
-            starts = np.arange(m) * n // m
-            ends = -(-(np.arange(m) + 1) * n // m)
-            width = int((ends - starts).max())
-            table = starts[:, None] + np.arange(width)
-            outside = table >= ends[:, None]
-            windows = c.take(value, np.where(outside, starts[:, None], table), axis)
-            where = outside.reshape(m, width, *(1,) * (k - 1))
-            if reduction == "sum" and outside.any():
-                windows = c.where(where, c.number(0), windows)
-            reduced = getattr(c.xp, reduction)(windows, axis=axis + 1)
-            value = c.reshape(reduced, (*value.shape[:axis], m, *value.shape[axis + 1 :]))
-            if reduction == "sum":
-                value = value / c.array((ends - starts).reshape(m, *(1,) * (k - 1)))
-        return value if reduction == "sum" else (value, None)
+        counts = np.full(len(table), divisor) if divisor else counts
+        return _average(c, x, table, rank, counts)
 
     return read
 
@@ -268,44 +267,34 @@ def batch_norm(
 # --- softmax and attention ------------------------------------------------------------------------
 
 
-def _along(c: Any, x: Any, dim: int, rule: Callable[..., Any]) -> Any:
-    """rule(rows, low) of the axis as the last."""
-    rank = len(x.shape)
-    if not rank:
-        return c.reshape(_along(c, c.reshape(x, (1,)), 0, rule), ())
-    dim %= rank
-    axes = [*(k for k in range(rank) if k != dim), dim]
-    value, low = (x.value, x.low) if isinstance(x, Low) else (c.value(x), None)
-    rows = c.transpose(value, axes) if dim != rank - 1 else value
-    low = low if low is None else np.transpose(np.broadcast_to(low, x.shape), axes)
-    result = rule(c, rows, low)
-    return result if dim == rank - 1 else c.transpose(result, tuple(np.argsort(axes)))
-
-
-def _exponentials(c: Any, rows: Any, low: Any) -> tuple[Any, Any]:
+def _exponentials(c: Any, rows: Any) -> tuple[Any, Any]:
     """e^(x - m) and m."""
-    if low is None:
+    if not isinstance(rows, Low):
         m = c.pivot(rows)
         return c.exp(rows - m), m
-    m = c.pivot(_lifted(c, rows, low))
-    return c.where(low, c.number(0), c.exp(c.where(low, m, rows) - m)), m
+    m = c.pivot(_lifted(c, rows.value, rows.low))
+    return c.where(rows.low, c.number(0), c.exp(c.where(rows.low, m, rows.value) - m)), m
 
 
-def _softmax(c: Any, rows: Any, low: Any) -> Any:
-    e, _ = _exponentials(c, rows, low)
+def _softmax(c: Any, rows: Any) -> Any:
+    e, _ = _exponentials(c, rows)
     return e / c.xp.sum(e)
 
 
-def _log_softmax(c: Any, rows: Any, low: Any) -> Any:
-    e, m = _exponentials(c, rows, low)
-    y = (rows - m) - c.log(c.xp.sum(e))
-    return y if low is None else Low(y, low)
+def _log_softmax(c: Any, rows: Any) -> Any:
+    e, m = _exponentials(c, rows)
+    value = rows.value if isinstance(rows, Low) else rows
+    y = (value - m) - c.log(c.xp.sum(e))
+    return Low(y, rows.low) if isinstance(rows, Low) else y
+
+
+def _along(rule: Rule) -> Rule:
+    """A rule of rows, on the rows along an axis."""
+    return lambda c, x, dim, *_: back(c, rule(c, c.rows(c.value(x), dim)), dim, len(x.shape))
 
 
 def logsumexp(c: Any, x: Any, dims: Any, *_: Any) -> Any:
-    x = c.value(x)
-    low = c.rows(x.low, dims) if isinstance(x, Low) else None
-    e, m = _exponentials(c, c.rows(x.value if isinstance(x, Low) else x, dims), low)
+    e, m = _exponentials(c, c.rows(c.value(x), dims))
     return c.reshape(m + c.log(c.xp.sum(e)), c.shape)
 
 
@@ -333,7 +322,7 @@ def attention(
         low = low | (bias.low if isinstance(bias, Low) else low)
     low = np.broadcast_to(low, scores.shape)
     empty = low.all(axis=-1, keepdims=True)
-    p = _softmax(c, scores, (low & ~empty) if low.any() else None)
+    p = _softmax(c, Low(scores, low & ~empty) if low.any() else scores)
     p = c.where(np.broadcast_to(empty, low.shape), c.number(0), p) if empty.any() else p
     return c.xp.matmul(p, v)
 
@@ -423,8 +412,18 @@ LAYERS: dict[str, Rule] = {
     "max_pool2d_with_indices.default": max_pool(2),
     "max_pool3d_with_indices.default": max_pool(3),
     **{f"avg_pool{k}d.default": avg_pool(k) for k in (2, 3)},
-    **{f"_adaptive_avg_pool{k}d.default": adaptive_pool(k, "sum") for k in (2, 3)},
-    **{f"adaptive_max_pool{k}d.default": adaptive_pool(k, "max") for k in (2, 3)},
+    **{
+        f"_adaptive_avg_pool{k}d.default": lambda c, x, _, k=k: _average(
+            c, x, _adaptive(x.shape[-k:], c.shape[-k:]), k
+        )
+        for k in (2, 3)
+    },
+    **{
+        f"adaptive_max_pool{k}d.default": lambda c, x, _, k=k: _largest(
+            c, x, _adaptive(x.shape[-k:], c.shape[-k:]), k
+        )
+        for k in (2, 3)
+    },
     **{f"_embedding_bag{name}.default": embedding_bag for name in ("", "_forward_only")},
     "layer_norm.default": layer_norm,
     "native_layer_norm.default": layer_norm,
@@ -441,8 +440,8 @@ LAYERS: dict[str, Rule] = {
     "native_group_norm.default": lambda c, x, w, b, n, channels, space, groups, eps: group_norm(
         c, x, groups, w, b, eps
     ),
-    "_softmax.default": lambda c, x, dim, *_: _along(c, x, dim, _softmax),
-    "_log_softmax.default": lambda c, x, dim, *_: _along(c, x, dim, _log_softmax),
+    "_softmax.default": _along(_softmax),
+    "_log_softmax.default": _along(_log_softmax),
     "logsumexp.default": logsumexp,
     "scaled_dot_product_attention.default": attention,
     "lstm.input": recurrent(_lstm_cell, 2),

@@ -6,13 +6,15 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.ops.ordering import ascending
+from refkernels.programs import places
 from refkernels.programs.calls import Low, numbers
+from refkernels.programs.places import put
 
 Rule = Callable[..., Any]
 
@@ -45,25 +47,6 @@ def _place(shape: Sequence[int], dim: int, at: Any) -> tuple[Any, ...]:
     place: list[Any] = [slice(None)] * len(shape)
     place[dim] = at
     return tuple(place)
-
-
-def index(c: Any, x: Any, indices: Any) -> Any:
-    """x[i, j, ...] for arrays of integers, None for a whole axis."""
-    known = tuple(slice(None) if i is None else c.index(i) for i in indices)
-    return c.move(lambda a: a[known], x)
-
-
-def gather(c: Any, x: Any, dim: int, places: Any, *_: Any) -> Any:
-    if not x.shape:
-        return c.broadcast(x, c.shape)
-    return c.move(lambda a: a[_grid(c.index(places), dim)], x)
-
-
-def _grid(places: npt.NDArray[Any], dim: int) -> tuple[Any, ...]:
-    """The index of what lies at `places` of an axis, and where they lie on the others."""
-    grid: list[Any] = list(np.indices(places.shape, sparse=True))
-    grid[dim] = places
-    return tuple(grid)
 
 
 def concatenate(c: Any, parts: Any, dim: int = 0) -> Any:
@@ -115,51 +98,9 @@ def nearest(c: Any, x: Any, size: Any, scales: Any = None) -> Any:
     return x
 
 
-def put(c: Any, x: Any, source: Any, place: Any) -> Any:
-    """x with the elements of source at a place."""
-
-    def change(a: Any, b: Any) -> Any:
-        out = np.array(a)
-        out[place] = b
-        return out
-
-    return c.move(change, x, source)
-
-
 def diagonal_scatter(c: Any, x: Any, source: Any, k: int = 0, i: int = 0, j: int = 1) -> Any:
     places = np.diagonal(np.arange(math.prod(x.shape)).reshape(x.shape), k, i, j)
     return put(c, x, source, np.unravel_index(places, x.shape))
-
-
-def index_put(c: Any, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    known = tuple(slice(None) if i is None else c.index(i) for i in indices)
-    if not accumulate:
-        return put(c, x, values, known)
-    places = np.arange(math.prod(x.shape)).reshape(x.shape)[known]
-    return _added_at(c, x, c.broadcast(c.value(values), places.shape), places)
-
-
-def _added_at(c: Any, x: Any, values: Any, places: npt.NDArray[Any]) -> Any:
-    flat = c.reshape(c.value(values), (-1,))
-    total = c.scatter_add(flat, places.reshape(-1), math.prod(x.shape))
-    return x + c.reshape(total, x.shape)
-
-
-def scatter_add(c: Any, x: Any, dim: int, places: Any, source: Any) -> Any:
-    known = c.index(places)
-    flat = np.arange(math.prod(x.shape)).reshape(x.shape)[_grid(known, dim)]
-    region = tuple(slice(0, n) for n in known.shape)
-    return _added_at(c, c.value(x), c.move(lambda a: a[region], c.value(source)), flat)
-
-
-def scatter(c: Any, x: Any, dim: int, places: Any, source: Any, *_: Any) -> Any:
-    known = c.index(places)
-    if not isinstance(source, int | float):
-        region = tuple(slice(0, n) for n in known.shape)
-        source = c.move(lambda a: a[region], source)
-    else:
-        source = c.value(source) if not isinstance(x, np.ndarray) else np.asarray(source)
-    return put(c, x, source, _grid(known, dim))
 
 
 def masked_scatter(c: Any, x: Any, mask: Any, source: Any) -> Any:
@@ -302,27 +243,6 @@ def cumulative_logsumexp(c: Any, x: Any, dim: int) -> Any:
     return concatenate(c, sums, dim) if sums else x
 
 
-def sorted_(c: Any, x: Any, dim: int = -1, descending: bool = False) -> Any:
-    """The numbers in order."""
-    rank, dim = len(x.shape), dim % max(len(x.shape), 1)
-    if isinstance(x, np.ndarray):
-        ordered = np.sort(x, axis=dim)
-        return (np.flip(ordered, dim) if descending else ordered), None
-    x = c.plain(x)
-    if not rank:
-        return x, None
-    axes = [*(k for k in range(rank) if k != dim), dim]
-    rows = ascending(c.xp, c.transpose(x, axes))
-    if descending:
-        rows = c.move(lambda a: np.flip(a, -1), rows)
-    return c.transpose(rows, np.argsort(axes)), None
-
-
-def top(c: Any, x: Any, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Any:
-    ordered, _ = sorted_(c, x, dim, largest)
-    return slice_(c, ordered, dim, 0, k), None
-
-
 def shaped(c: Any, x: Any, *_: Any) -> Any:
     return c.reshape(x, c.shape)
 
@@ -338,10 +258,10 @@ MOVING: dict[str, Rule] = {
     "permute.default": lambda c, x, axes: c.transpose(x, axes),
     "slice.Tensor": slice_,
     "select.int": lambda c, x, dim, at: c.move(lambda a: a[_place(x.shape, dim, at)], x),
-    "index.Tensor": index,
-    "index_select.default": lambda c, x, dim, i: shaped(c, c.take(x, c.index(i), dim)),
-    "gather.default": gather,
-    "embedding.default": lambda c, w, i, *_: c.take(w, c.index(i), 0),
+    "index.Tensor": places.index,
+    "index_select.default": lambda c, x, dim, i: shaped(c, places.index(c, x, [*[None] * dim, i])),
+    "gather.default": places.gather,
+    "embedding.default": lambda c, w, i, *_: places.index(c, w, [i]),
     "cat.default": concatenate,
     "split_with_sizes.default": split,
     "constant_pad_nd.default": padded,
@@ -355,8 +275,8 @@ MOVING: dict[str, Rule] = {
     "diagonal_scatter.default": diagonal_scatter,
     "copy.default": lambda c, x, source, *_: c.broadcast(source, c.shape),
     "masked_scatter.default": masked_scatter,
-    "index_put.default": index_put,
-    **dict.fromkeys(("scatter.src", "scatter.value"), scatter),
+    "index_put.default": places.index_put,
+    **dict.fromkeys(("scatter.src", "scatter.value"), places.scatter),
     "diagonal.default": lambda c, x, k=0, i=0, j=1: c.move(lambda a: np.diagonal(a, k, i, j), x),
     "flip.default": lambda c, x, dims: c.move(lambda a: np.flip(a, tuple(dims)), x),
     "repeat.default": lambda c, x, times: c.move(lambda a: np.tile(a, tuple(times)), x),
@@ -366,12 +286,21 @@ MOVING: dict[str, Rule] = {
     **dict.fromkeys(("full.default", "full_like.default"), lambda c, _, n, *__: full(c, n)),
     "scalar_tensor.default": lambda c, number, *_: full(c, number),
     "arange.start_step": arange,
-    "max.dim": lambda c, x, dim, *_: (largest(c, x, dim), None),
-    "min.dim": lambda c, x, dim, *_: (smallest(c, x, dim), None),
+    "max.dim": lambda c, x, dim, *_: (largest(c, x, dim), lambda: places.largest_place(c, x, dim)),
+    "min.dim": lambda c, x, dim, *_: (
+        smallest(c, x, dim), lambda: places.largest_place(c, x, dim, largest=False)
+    ),
     **dict.fromkeys(("amax.default", "max.default"), largest),
     **dict.fromkeys(("amin.default", "min.default"), smallest),
-    "sort.default": sorted_,
-    "topk.default": top,
+    "argmax.default": places.largest_place,
+    "argmin.default": partial(places.largest_place, largest=False),
+    "sort.default": places.sorted_,
+    "sort.stable": lambda c, x, first, dim=-1, down=False: places.sorted_(c, x, dim, down, first),
+    "topk.default": places.top,
+    "kthvalue.default": places.smallest,
+    **dict.fromkeys(
+        ("median.default", "median.dim"), lambda c, x, *dim: places.smallest(c, x, None, *dim)
+    ),
     **dict.fromkeys(("any.default", "any.dim", "any.dims"), any_),
 }  # fmt: skip
 REDUCTIONS: dict[str, Rule] = {
@@ -385,5 +314,5 @@ REDUCTIONS: dict[str, Rule] = {
     "cumsum.default": numbers(lambda c, x, dim, *_: c.cumsum(x, axis=dim) if x.shape else x, 1),
     "cumprod.default": numbers(cumulative_product, 1),
     "logcumsumexp.default": cumulative_logsumexp,
-    "scatter_add.default": scatter_add,
+    "scatter_add.default": partial(places.scatter, accumulate=True),
 }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.contexts.context import Context
-from refkernels.contexts.value import Value
+from refkernels.contexts.value import Mask, Value
 from refkernels.programs import elementwise, layers, moving
 from refkernels.programs.calls import Call, Low, Tape
 from refkernels.programs.program import ProgramError, Ref, Step, Tensor, TorchProgram, refs
@@ -66,11 +66,9 @@ def check(program: TorchProgram) -> None:
     for node in program.nodes:
         if node.value is not None or node.operator == "getitem" or rule_of(node.operator):
             continue
-        whole = all(tensor and not tensor.is_float for tensor in node.gives)
-        why = "gives integers, which rounding may change" if whole else "is not covered"
         raise ProgramError(
-            f"{program.name}: {node.operator} {why} ({node.place}): declare the function by a "
-            "formula in xp, refkernels.oracle(formula, signature)."
+            f"{program.name}: {node.operator} is not covered ({node.place}): declare the function "
+            "by a formula in xp, refkernels.oracle(formula, signature)."
         )
 
 
@@ -107,6 +105,7 @@ def _result(program: TorchProgram, xp: Context, node: Step, known: Mapping[str, 
     if node.operator == "getitem":
         source, number = node.arguments
         result = known[source.node][number]
+        result = result() if callable(result) else result
         if result is None:
             raise ProgramError(
                 f"{program.name}: the places or statistics that {source.node} gives beside its "
@@ -138,12 +137,14 @@ def _kept(call: Call, result: Any, tensor: Tensor | None) -> Any:
     """A result as the node gives it: its dtype, its shape, its format."""
     if result is None or tensor is None:
         return None
+    if callable(result):  # if it is read
+        return lambda: _kept(call, result(), tensor)
     if isinstance(result, np.ndarray | np.generic):
         if tensor.is_float:
             result = call.value(np.asarray(result))
         else:
             result = np.asarray(result).astype(tensor.dtype)
-    if tuple(result.yes.shape if hasattr(result, "yes") else result.shape) != tensor.shape:
+    if tuple(result.shape) != tensor.shape:
         result = call.broadcast(result, tensor.shape)
     if not tensor.is_float and isinstance(result, Value):  # whole, whatever a sum has rounded
         return call.round(result)
@@ -153,9 +154,9 @@ def _kept(call: Call, result: Any, tensor: Tensor | None) -> Any:
 
 
 def _plain(program: TorchProgram, xp: Context, result: Any) -> Value:
-    """An output, a value: -inf by the definition where it is masked."""
+    """An output, a value: -inf by the definition where it is masked; truth values are 0 and 1."""
     if isinstance(result, Low):
         return xp.where(result.low, xp.log(xp.number(0)), result.value)
-    if isinstance(result, Value):
-        return result
-    raise ProgramError(f"{program.name} returns integers or truth values, which nothing rounds.")
+    if isinstance(result, Mask):
+        return xp.where(result, xp.number(1), xp.number(0))
+    return result if isinstance(result, Value) else xp.array(result.astype(np.float64))

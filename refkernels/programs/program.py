@@ -223,7 +223,8 @@ class _Reader:
     def node(self, item: Mapping[str, Any]) -> Step:
         name = str(item["name"])
         arguments = tuple(self.argument(part, name) for part in item["arguments"])
-        gives = tuple(part and self.tensor(part, name) for part in item["gives"])
+        place = f"{name} ({item['line']})" if item["line"] else name
+        gives = tuple(part and self.tensor(part, place) for part in item["gives"])
         value = self.array(item["value"], gives[0], name) if item["value"] is not None else None
         self.defined(name, gives if item["several"] else gives[0])
         return Step(

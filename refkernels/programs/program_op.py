@@ -27,7 +27,6 @@ from refkernels.programs.estimate import estimated
 from refkernels.programs.operators import APART, check, evaluate
 from refkernels.programs.program import (
     KINDS,
-    WHOLE,
     ProgramError,
     ProgramInput,
     Tensor,
@@ -53,14 +52,16 @@ def op_of(program: TorchProgram, name: str) -> Op:
             f"{i.name}{_axes(i.tensor)}{'' if i.kind == 'input' else '?'}{_kind(i)}" for i in taken
         )
         + " -> "
-        + ", ".join(f"{name}{_axes(tensor)}" for name, tensor in outputs.items())
+        + ", ".join(f"{n}{_axes(t)}{'' if t.is_float else ':low'}" for n, t in outputs.items())
     )
     apart = all(node.operator in APART for node in program.nodes if node.value is None)
-    steps = None if apart else dict(zip(outputs, program.outputs, strict=True))
+    named = zip(outputs.items(), program.outputs, strict=True)
+    steps = None if apart else {name: step for (name, t), step in named if t.is_float}
     formula = Traced(functools.partial(_formula, program, taken), work(program), name, steps)
     differentiated = tuple(
         i.name for i in taken if i.tensor.is_float and i.kind in ("input", "parameter")
     )
+    differentiated = differentiated if next(iter(outputs.values())).is_float else ()
     own, why = joint.readable(program)
     gradients: dict[str, Any] = {}
     if own:  # it comes first, for its special values
@@ -81,7 +82,8 @@ def op_of(program: TorchProgram, name: str) -> Op:
         cases=functools.partial(_cases, program, taken, name, outputs),
     )
     assert op.formulas is not None
-    op = replace(op, forward=estimated(op.formulas, op.forward, program.dtype))
+    answer = estimated(op.formulas, op.forward, program.dtype)
+    op = replace(op, forward=answer, whole=program.dtype)
     return joint.compared(op, backward, program.dtype, why)
 
 
@@ -121,10 +123,8 @@ def _kind(item: ProgramInput) -> str:
 
 def _outputs(program: TorchProgram) -> dict[str, Tensor]:
     tensors = [program.tensors[name] for name in program.outputs]
-    if strange := [t for t in tensors if not isinstance(t, Tensor) or t.dtype in WHOLE]:
-        raise ProgramError(
-            f"{program.name} returns {getattr(strange[0], 'dtype', 'a tuple')}: nothing is rounded."
-        )
+    if not all(isinstance(tensor, Tensor) for tensor in tensors):
+        raise ProgramError(f"{program.name} returns a tuple of an operator.")
     if len(tensors) == 1:
         return {"y": tensors[0]}
     return {f"y{k}": tensor for k, tensor in enumerate(tensors)}

@@ -8,8 +8,9 @@ eighth of that of an output's finite values, every element is limited by
 so that the bound gives the proportions and the readings the size; where it is infinite, by 4 times
 the largest error. That is a statistic, no proof, and `StatisticalWarning` says so, with the calls
 that widened the bound most. 4 is the factor above which an error is called unusual (docs/math.md):
-right kernels are below 2. What a reading leaves the range for keeps its bound, and elements that
-have nothing to do with each other keep theirs: their RMS says nothing.
+right kernels are below 2. Where a kernel may choose another place than the exact one, its error is
+a step that readings need not show: there the bound stays. What a reading leaves the range for keeps
+its bound too, and elements that have nothing to do with each other: their RMS says nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from refkernels.arithmetic.formats import BINARY64
 from refkernels.contexts import doubles
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.bound import Bound
-from refkernels.contexts.bound_value import BoundValue
+from refkernels.contexts.bound_value import BoundValue, parts
 from refkernels.contexts.double_double import DoubleDouble, columns
 from refkernels.contexts.value import Mask, Value
 from refkernels.contexts.working import RoundedArithmetic, data
@@ -94,12 +95,16 @@ class StatisticalWarning(UserWarning):
 
 
 class Watched(Bound):
-    """A bound that finds what widens it, as a share of the values' RMS. `paths`: by step, along its
-    widest operands, the logarithms of what the operators add."""
+    """A bound that finds what widens it, as a share of the values' RMS; of kernels whose places are
+    the exact ones. `paths`: by step, along its widest operands, the logarithms of what the
+    operators add."""
 
     def __init__(self, like: Bound) -> None:
-        super().__init__(like.working.format, like.storage.format)
+        vars(self).update(vars(like))
         self.shares, self.paths = {"": self.working.format.u}, dict[str, dict[str, float]]()
+
+    def before(self, a: Value, b: Value) -> Mask:
+        return self.ball.less(parts(a).exact, parts(b).exact)
 
     def watch(self, step: Step, result: Any) -> None:
         results = result if isinstance(result, tuple) else (result,)
@@ -121,7 +126,8 @@ def _share(value: BoundValue) -> float:
 @dataclass(frozen=True)
 class Traced(Whole):
     """The formula of a program. `title`: its name and direction, for the warning; `steps`: by
-    output, the step that gives it; None where elements have nothing to do with each other."""
+    output, the step that gives it, of gradients empty; without outputs of whole numbers, whose
+    bounds stay; None where elements have nothing to do with each other."""
 
     title: str = ""
     steps: Mapping[str, str] | None = field(default=None, compare=False)
@@ -132,6 +138,8 @@ class Traced(Whole):
         """The bounds and sizes of outputs, the vague bounds replaced by what readings allow."""
         if self.steps is None:
             return dict(bounds)
+        whole = {n: bounds[n] for n in bounds if self.steps and n not in self.steps}
+        bounds = {n: bounds[n] for n in bounds if n not in whole}
         exact = self._read(PLAIN, question, tuple(bounds))
         if xp.storage.format == BINARY64:
             sharper = self._read(MIDDLES, question, tuple(bounds))  # which know no NaN
@@ -140,7 +148,7 @@ class Traced(Whole):
         sizes = {n: (_rms(bounds[n][0][k]), _rms(exact[n][k])) for n, k in known.items()}
         vague = tuple(name for name, (bound, size) in sizes.items() if not bound <= SHARE * size)
         if not vague:
-            return dict(bounds)
+            return {**bounds, **whole}
         errors = {name: np.zeros(exact[name].shape) for name in vague}
         for options in READINGS:
             working = RoundedArithmetic(xp.working.format, xp.storage.format, **options)
@@ -150,19 +158,28 @@ class Traced(Whole):
                     error = np.abs(values - exact[name])
                     error += 2.0**-53 * np.abs(exact[name])  # by which these were rounded
                 errors[name] = np.fmax(errors[name], error)
-        told = StatisticalWarning(self.title, self._widened(xp, question, vague))
-        warnings.warn(told, stacklevel=2)
+        widened, settled = self._widened(xp, question, vague)
+        warnings.warn(StatisticalWarning(self.title, widened), stacklevel=2)
+        for name in vague:  # the others' bound allows for another place
+            known[name] &= bounds[name][0] <= settled[name]
         limited = {n: _limit(bounds[n][0], errors[n], known[n]) for n in vague}
-        return {**bounds, **{name: (limit, bounds[name][1]) for name, limit in limited.items()}}
+        return {
+            **bounds,
+            **whole,
+            **{name: (limit, bounds[name][1]) for name, limit in limited.items()},
+        }
 
-    def _widened(self, xp: Bound, question: Canonical, names: tuple[str, ...]) -> list[str]:
-        """The outputs, each with the operator that widened its bound most; gradients without."""
+    def _widened(
+        self, xp: Bound, question: Canonical, names: tuple[str, ...]
+    ) -> tuple[list[str], dict[str, Doubles]]:
+        """The outputs, each with the operator that widened its bound most, gradients without; and
+        their bounds for kernels that choose the exact places."""
         watched, steps = Watched(xp), self.steps or {}
-        with np.errstate(all="ignore"):
-            readings.read(self, readings.bound(watched), question, names)
+        settled = self._read(readings.bound(watched), question, names)
         paths = {name: watched.paths.get(steps.get(name, ""), {}) for name in names}
         most = {n: max(path, key=path.__getitem__, default="") for n, path in paths.items()}
-        return [f"{name} ({called})" if called else name for name, called in most.items()]
+        named = [f"{name} ({called})" if called else name for name, called in most.items()]
+        return named, settled
 
     def _read(self, by: readings.Reading, question: Canonical, names: Any) -> dict[str, Doubles]:
         with np.errstate(all="ignore"):

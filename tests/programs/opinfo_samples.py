@@ -59,11 +59,11 @@ def block_of(module, x, exporter, kept):
 
 
 def program_of(function, tensors, exporter, kept):
-    """The document, the arrays and what torch gives, or None where that is not of floats."""
+    """The document, the arrays and what torch gives, or None where that is nothing."""
     leaves = [t.clone().requires_grad_(t.is_floating_point()) for t in tensors]
     given = [t.clone() for t in leaves]  # some operators write to their operands
     answers = [y for y in pytree.tree_leaves(function(*given)) if isinstance(y, torch.Tensor)]
-    if not answers or not all(y.is_floating_point() for y in answers):
+    if not answers or any(y.is_complex() for y in answers):
         return None
     document, arrays = exporter.exported(function, [t.clone() for t in tensors], {}, kept)
     arrays.update({f"x{k}": t.numpy() for k, t in enumerate(tensors)})

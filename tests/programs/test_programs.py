@@ -357,6 +357,28 @@ def test_integers_that_are_counted_from_floats_are_exact(recwarn: pytest.Warning
     assert not recwarn.list
 
 
+def test_places_are_exact_where_the_order_is_certain_and_either_is_right_at_a_tie() -> None:
+    nodes = [
+        documents.call("p", "aten.mul.Tensor", [{"node": "x"}, {"node": "w"}], LIKE_X),
+        documents.call("top", "aten.topk.default", [{"node": "p"}, 2, 1, True, True],
+                       *(documents.tensor((2, 2), t) for t in ("float32", "int64")), several=True),
+        documents.call("i", "getitem", [{"node": "top"}, 1], documents.tensor((2, 2), "int64")),
+        documents.call("g", "aten.gather.default", [{"node": "x"}, 1, {"node": "i"}, False],
+                       documents.tensor((2, 2))),
+    ]  # fmt: skip
+    program = {**documents.document(nodes, ARRAYS, ("input", "parameter")), "outputs": ["g", "i"]}
+    op = op_of_program(read(program, ARRAYS, "f"), "f")
+    x, right = np.array([[1, 3, 2], [5, 5, 7]], np.float32), np.array([[1, 2], [2, 0]])
+    found = op.evaluate("forward", {"x": x}, {})["y1"]
+    assert np.array_equal(np.where(found.radius < 0.5, found.hi, -1), [[1, 2], [2, -1]])
+    for other in (right, np.array([[1, 2], [2, 1]])):
+        assert_kernel(op, {"x": x}, (np.take_along_axis(x, other, 1), other))
+    with pytest.raises(AssertionError, match="y1"):
+        assert_kernel(op, {"x": x}, (np.take_along_axis(x, right, 1), right[:, ::-1]))
+    dx = op.evaluate("backward", {"x": x, "dy0": np.ones((2, 2), np.float32)}, {})["dx"]
+    assert np.array_equal(dx.hi[0], [0, 1, 1])
+
+
 def test_a_score_at_the_end_of_the_range_takes_no_part_in_a_bound() -> None:
     op = steps(
         ("add.Tensor", [{"node": "x"}, {"node": "w"}, 1], "float32"),

@@ -11,8 +11,10 @@ the first output, traced below autograd, so that rules of an autograd.Function a
 Needs torch and NumPy only (Python 3.8).
 """
 
+import contextlib
 import importlib.util
 import inspect
+import io
 import json
 import math
 import operator
@@ -59,8 +61,9 @@ def exported(function, args, kwargs=None, kept=(), gradients=True):
     table = _decompositions(torch, kept)
     torch.autograd.Function.apply = classmethod(recorded)
     try:
-        program = torch.export.export(module, tuple(args), kwargs, strict=False)
-        program = program.run_decompositions(table)
+        with contextlib.redirect_stderr(io.StringIO()):  # the graph, beside what the error says
+            program = torch.export.export(module, tuple(args), kwargs, strict=False)
+            program = program.run_decompositions(table)
     except NotExported:
         raise
     except Exception as error:
@@ -149,6 +152,8 @@ def _joint(module, args, kwargs, document, arrays, table, steps):
     known = {item["node"]: item for item in document["inputs"]}
     known.update((item["name"], item["gives"][0]) for item in document["nodes"])
     y = known[document["outputs"][0]]
+    if "float" not in y["dtype"]:
+        return {}
     cotangent = torch.zeros(y["shape"], dtype=getattr(torch, y["dtype"]))
     tensors = [cotangent, *(tensor.detach() for tensor in given.values())]
     options = {"tracing_mode": "fake", "_allow_non_fake_inputs": True}
