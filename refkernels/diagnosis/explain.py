@@ -23,7 +23,7 @@ from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate
 from refkernels.diagnosis.multiples import FACTOR
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.ranking import agree, badness, ranked
-from refkernels.diagnosis.variants import axes
+from refkernels.diagnosis.variants import elsewhere
 from refkernels.diagnosis.wrong import judged_wrong, places
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.no_part import with_nan
@@ -186,7 +186,7 @@ def _candidates(
     weighable = {c.output for c in (*variants, *models) if c.prediction is not None}
     weighable |= {name for name, fit in fits.items() if fit.ordinary}
     others = {name: got for name, got in outputs.items() if name not in weighable}
-    for source in (axes.exchanged_axes, views.other_settings):
+    for source in (elsewhere.exchanged_axes, views.other_settings):
         variants += scoring.candidates(problem, others, fits, source(problem, others))
     kept = patterns.drop_unexplained(_merged(variants, models))
     return kept, sum(candidate.trials for candidate in (*variants, *models))

@@ -142,20 +142,30 @@ def _settings(problem: Problem) -> tuple[dict[str, Any], ...]:
 
 def faults(problem: Problem) -> Iterator[tuple[Fault, Any]]:
     """The op's faults that this question may show, each with its formula; two together where they
-    differ from each one before."""
+    differ from each one before, and as one of them where the other changes nothing."""
     before: list[dict[str, Array]] = []
     for fault in problem.faults:
-        formula = getattr(fault, problem.direction)
+        formula, details = getattr(fault, problem.direction), dict(fault.details or {})
         shown = formula is not None and problem.format.name not in fault.right_in
         if not shown or is_right(problem, formula):
             continue
         changed = fault.changed(_plainly(problem, formula))
-        if "with" in (fault.details or {}):
+        if (second := details.pop("with", None)) is not None:
             changed = {n: a for n, a in changed.items() if not any(map(_has(n, a), before))}
-            fault = replace(fault, outputs=tuple(changed))
         before.append(changed)
-        if changed:
-            yield fault, formula
+        both = changed.keys() if second is None else changed.keys() & _touched(problem, second)
+        for names, told in ((both, fault.details), (changed.keys() - both, details)):
+            if names:
+                yield replace(fault, outputs=tuple(names), details=told), formula
+
+
+def _touched(problem: Problem, cause: str) -> set[str]:
+    """The outputs that an op's fault of this cause alone changes; all, if there is none."""
+    alone = (fault for fault in problem.faults if fault.cause == cause and not fault.details)
+    formulas = filter(None, (getattr(fault, problem.direction) for fault in alone))
+    answers = [_plainly(problem, formula) for formula in formulas]
+    same = {n for n, a in problem.plain.items() if answers and all(_has(n, a)(b) for b in answers)}
+    return problem.plain.keys() - same
 
 
 def _has(name: str, bits: Array) -> Callable[[Arrays], bool]:

@@ -3,7 +3,8 @@ x = 300 in float16, of x = 1e20 in float32.
 
 A form of the op is read in float64, once for each primitive that somewhere exceeds the format, with
 that primitive's results infinite there. An intermediate is named where every element that this
-makes wrong has that value, and no other is wrongly special.
+makes wrong has that value, and no other is wrongly special. Of a partial sum of products that
+overflows, the evidence is in the places of the wrong elements.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
 from refkernels.contexts.graph import Edits, Graph, Node
-from refkernels.diagnosis import overflow, places
+from refkernels.diagnosis import places, products
 from refkernels.diagnosis.edits import identities
-from refkernels.diagnosis.edits.notation import formula_of
+from refkernels.diagnosis.edits.names import formula_of
 from refkernels.diagnosis.formulas import of_function
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops import edits
+from refkernels.records.words import OR
 
 _LARGEST = 1 << 18  # elements of an output
+_BORDER = 2.0**-5  # in binary logarithms: this near the format's end, either side is possible
 
 
 def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
@@ -45,7 +48,7 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
                 lost = _lost(problem, output, wide, wrong, own, model)
                 if lost is not None and not np.any(special & ~lost):
                     details = {
-                        "intermediate": name, "format": overflow.named(problem, format),
+                        "intermediate": name, "format": _named(problem, format),
                         "wrong": int(np.count_nonzero(wrong)),
                         "overflows": int(np.count_nonzero(lost)),
                     }  # fmt: skip
@@ -115,3 +118,35 @@ def _lost(
         near = np.isfinite(expected) & (np.abs(expected - got) <= tolerance)
     equal = near | (expected == got) | (np.isnan(expected) & np.isnan(got))
     return lost if equal.all() else None
+
+
+def _named(problem: Problem, format: Format) -> str:
+    """The formats of that range that may hold an intermediate."""
+    held = dict.fromkeys((format, problem.format, formats.working_format(problem.format)))
+    return OR.join(other.name for other in held if other.emax == format.emax)
+
+
+def of_product(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
+    """A partial sum that may have overflowed (in float16 too); every wrong element is special."""
+    product = products.of(problem, output)
+    if product is None or np.isfinite(wide[wrong]).any():
+        return None
+    with np.errstate(all="ignore"):
+        size = np.abs(to_float64(product.a)) @ np.abs(to_float64(product.b))
+        if product.bias is not None:
+            size = size + np.abs(to_float64(product.bias))
+        size = np.log2(size).reshape(wide.shape)
+    for format in dict.fromkeys((problem.format, formats.BINARY16)):
+        beyond = size > format.emax + 1 - _BORDER
+        if beyond[wrong].all():
+            details = {
+                "intermediate": "a partial sum",
+                "format": _named(problem, format),
+                "wrong": int(np.count_nonzero(wrong)),
+                "overflows": int(np.count_nonzero(size > format.emax + 1)),
+            }
+            earned = places.by_key(size, beyond, wrong & beyond)
+            bits_gained = places.shared(problem, output, wrong, earned)
+            prediction = Prediction(wrong=wrong, bits_gained=bits_gained)
+            return Claim("early_overflow", output, prediction, details, trials=2)
+    return None

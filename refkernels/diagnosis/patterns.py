@@ -16,7 +16,6 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import (
     narrow,
-    overflow,
     places,
     products,
     specials,
@@ -75,7 +74,7 @@ def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim 
     wide = to_float64(got)
     if problem.op.function or (problem.formulas is not None and not problem.op.total):
         return narrow.of_formula(problem, output, wide, wrong)
-    return overflow.of_product(problem, output, wide, wrong)
+    return narrow.of_product(problem, output, wide, wrong)
 
 
 def _computed_in_float32(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:

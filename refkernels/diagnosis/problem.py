@@ -65,6 +65,14 @@ class Answer:
     limits: Mapping[str, RangeLimits] = field(default_factory=dict)
     format: Format | None = None
 
+    def taken(self, name: str, places: Array) -> Answer:
+        """One output, each element of which is the one at its flat place."""
+        reference, bound, plain = (
+            {name: part[name].reshape(-1)[places.reshape(-1)].reshape(places.shape)}
+            for part in (self.reference, self.bound, self.plain)
+        )
+        return Answer(reference, bound, plain, invariant=False)  # type: ignore[arg-type]
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -24,34 +24,29 @@ from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions
 from refkernels.diagnosis.models import compiled, other_functions
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import (
-    affine,
-    axes,
+    elsewhere,
     factor,
-    gradient,
     params,
     precision,
     quantised,
-    stepped,
-    truncation,
-    whole,
 )
 from refkernels.diagnosis.variants import formulas as other_definitions
 
 VARIANTS: tuple[Questions, ...] = (
     factor.scale_factor,
-    whole.permuted,
-    affine.exchanged_outputs,
+    elsewhere.permuted,
+    elsewhere.exchanged_outputs,
     precision.narrowed_inputs,
     precision.flushed_inputs,
     precision.wrong_dtype,
-    truncation.truncated_output,
-    axes.other_axis,
+    precision.truncated_output,
+    elsewhere.other_axis,
     other_definitions.other_formulas,
     other_definitions.other_formulas_in_float32,
     other_definitions.rounded_params,
     params.other_values,
-    stepped.other_values,
-    gradient.multiplied,
+    params.stepped_values,
+    factor.gradient_multiplied,
 )
 
 

@@ -71,6 +71,11 @@ def _too(names: str, fault: Fault, kind: str = "betas") -> Fault:
     return replace(fault, forward=_in_float32(fault.forward, names, kind), details=details)
 
 
+def _both(names: str, fault: Fault, kind: str = "betas") -> tuple[Fault, Fault]:
+    """A fault, and the same in such a kernel."""
+    return fault, _too(names, fault, kind)
+
+
 def _with(fault: Fault, cause: str) -> Fault:
     """A fault whose formula also has the difference of another cause."""
     return replace(fault, details={**(fault.details or {}), "with": cause})
@@ -133,10 +138,8 @@ def _of_moments(
     uncorrected = _of_param("no_bias_correction", partial(formula, corrected=_no_correction))
     return (
         _narrow(formula, _NAMES),
-        rescaled,
-        _too(_NAMES, rescaled, "powers"),
-        uncorrected,
-        _too(_NAMES, uncorrected),
+        *_both(_NAMES, rescaled, "powers"),
+        *_both(_NAMES, uncorrected),
         _of_param("second_moment_uncorrected", partial(formula, corrected=_first_alone)),
         _of_param("first_moment_uncorrected", partial(formula, corrected=_second_alone)),
         _of_param("eps_inside_sqrt", partial(formula, **{name: inside})),
@@ -209,7 +212,7 @@ ADAM = (
         _with(Fault("decay_ignored", _without(_RESCALED, weight_decay=None)), "eps_hat"),
         "powers",
     ),
-    Fault("decay_decoupled", partial(formulas.adam, decay=decay_before)),
+    *_both(_NAMES, Fault("decay_decoupled", partial(formulas.adam, decay=decay_before)), "powers"),
     _decayed_first(partial(formulas.adam, update=_hat), **{"with": "eps_hat"}),
     *_SPARSE,
 )
@@ -285,13 +288,11 @@ LAMB = (
         formulas.lamb, _hat_direction, _inside_direction, _inside_hat_direction, "direction"
     ),
     Fault("decay_decoupled", _decoupled(formulas.lamb), outputs=("param",)),
-    _BARE,
-    _too(_NAMES, _BARE),
+    *_both(_NAMES, _BARE),
     _with(_bare(direction=_inside_direction), "eps_inside_sqrt"),  # OneFlow's old one
     _with(_bare(corrected=_no_correction), "no_bias_correction"),
     Fault("decay_coupled", _coupled_decay),
-    _SWITCHED,
-    _too(_NAMES, _SWITCHED, "powers"),
+    *_both(_NAMES, _SWITCHED, "powers"),
     _ratio("no_trust_ratio", lambda xp, p, r, u: xp.number(1)),
     _ratio("weight_norm_clamped", _norm_clamped),
     _clamped("0.01", "10"),  # DeepSpeed's
@@ -361,8 +362,7 @@ def _of_squares(formula: Callable[..., Any], names: str) -> tuple[Fault, ...]:
     return (
         _narrow(formula, names),
         _narrow(formula, names.removeprefix("lr ")),
-        inside,
-        _too(names, inside),
+        *_both(names, inside),
     )
 
 
@@ -401,12 +401,9 @@ RMSPROP = (
     *_of_squares(formulas.rmsprop, _RMSPROP),
     _decayed_first(formulas.rmsprop),
     _decayed_first(partial(formulas.rmsprop, root=_eps_inside), **{"with": "eps_inside_sqrt"}),
-    _TAIL,
-    _too(_RMSPROP, _TAIL),
-    _RATE_FIRST,
-    _too(_RMSPROP, _RATE_FIRST),
-    _TENSORFLOW,
-    _too(_RMSPROP, _TENSORFLOW),
+    *_both(_RMSPROP, _TAIL),
+    *_both(_RMSPROP, _RATE_FIRST),
+    *_both(_RMSPROP, _TENSORFLOW),
 )
 
 

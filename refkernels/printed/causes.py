@@ -17,7 +17,7 @@ import numpy as np
 
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis.edits.usual import faults_of
-from refkernels.diagnosis.variants.affine import SWAPPED_GRADIENTS, exchangeable, second_factor
+from refkernels.diagnosis.variants.elsewhere import SWAPPED_GRADIENTS, exchangeable, second_factor
 from refkernels.diagnosis.variants.params import USUAL, cause_of
 from refkernels.op import Op
 from refkernels.printed import reach as reaches

@@ -13,7 +13,7 @@ import refkernels
 from refkernels import registry
 from refkernels.diagnosis.edits import names, recognised
 from refkernels.diagnosis.edits.catalogue import Program
-from refkernels.diagnosis.edits.notation import formula_of
+from refkernels.diagnosis.edits.names import formula_of
 from refkernels.diagnosis.edits.rules import RULES, edits_of
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.edits.solved import KINDS

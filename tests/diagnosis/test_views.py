@@ -94,7 +94,46 @@ def of_a_variable():
     return "adam", asked, (param - step).astype(np.float32), {"step": 3, "lr": 0.1}
 
 
+def of_the_next_row():
+    """Groups of three channels, loaded by four and masked at the end of the array."""
+    x = drawn(24, 6, 5)
+    y = np.empty_like(x)
+    for own, loaded in ((slice(0, 3), slice(0, 4)), (slice(3, 6), slice(3, 6))):
+        mean = x[:, loaded].sum((1, 2), keepdims=True) / np.float32(15)
+        var = np.square(x[:, loaded] - mean).sum((1, 2), keepdims=True) / np.float32(15)
+        y[:, own] = (x[:, own] - mean) / np.sqrt(var + np.float32(1e-5))
+    return "group_norm", {"x": x}, y, {"num_groups": 2}
+
+
+def of_a_buffer():
+    """The second tile of a sum is read before it is loaded: the first is there."""
+    a, b = drawn(12, 96), drawn(96, 16)
+    return "matmul", {"a": a, "b": b}, 2 * a[:, :32] @ b[:32] + a[:, 64:] @ b[64:], {}
+
+
+def of_a_column():
+    """The sums of the rows, without keepdims: those of row j divide column j."""
+    e = np.exp((x := drawn(24, 24)) - x.max(-1, keepdims=True))
+    return "softmax", {"x": x}, e / e.sum(-1), {}
+
+
+def of_a_shard():
+    weight, indices = drawn(24, 8), RNG.integers(0, 24, (5, 12))
+    return "embedding", {"weight": weight, "indices": indices}, weight[np.minimum(indices, 15)], {}
+
+
+def of_a_batch():
+    x = drawn(4, 5, 30) + np.arange(4, dtype=np.float32)[:, None, None]
+    mean, var = (f(x, axis=(0, 2), keepdims=True) for f in (np.mean, np.var))
+    return "instance_norm", {"x": x}, (x - mean) / np.sqrt(var + np.float32(1e-5)), {}
+
+
 PLANTED = {
+    of_the_next_row: ("next_row_counted", {"added": 5}),
+    of_a_buffer: ("block_read_again", {"block": 32, "start": 32}),
+    of_a_column: ("read_along_other_axis", {}),
+    of_a_shard: ("whole_numbers_limited", {"how": "min(i, 15)"}),
+    of_a_batch: ("wrong_axes", {"axes": [-3, -1]}),
     of_heads: ("halves_and_pairs", {"part": "k, v", "axis": 0}),
     of_a_kernel: ("input_transposed", {"part": "weight", "axis": 2}),
     of_padding: ("padding_as_same", {}),

@@ -11,7 +11,7 @@ op. Its name is the identifier of the edit; with the place, `names` may find a b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -141,3 +141,34 @@ def only(node: Node, shape: tuple[int, ...]) -> Replacement:
 def shaped(xp: Any, value: Any, shape: tuple[int, ...]) -> Any:
     """The value repeated to the shape."""
     return value if value.shape == shape else xp.broadcast(value, shape)
+
+
+class KeyOf:
+    """What is known of an edit, or of a family of edits, in every program that has its numbers:
+    what is computed of which, in the place of which. Two forms of one pass mostly go on from the
+    same numbers alike. `value_of`: the numbers of a program's node."""
+
+    def __init__(self, value_of: Callable[[Node], Any]) -> None:
+        self._value_of = value_of
+        self._digests: dict[Node, Hashable] = {}
+
+    def __call__(self, edit: Any) -> Hashable:
+        details = (
+            (name, self.of_node(value) if isinstance(value, Node) else str(value))
+            for name, value in sorted(edit.details.items())
+        )
+        changes = edit.changes if isinstance(edit, Edit) else {}
+        read = ((self.of_node(n), *map(self.of_node, c.operands)) for n, c in changes.items())
+        return edit.kind, self.of_node(edit.place), *details, *read
+
+    def of_node(self, node: Node) -> Hashable:
+        """A node's numbers, to the precision that rounding in float64 leaves them."""
+        if node not in self._digests:
+            try:
+                value = np.asarray(self._value_of(node))
+            except (KeyError, TypeError):  # an edit's own node, or two numbers
+                return node.op, str(node.option), *map(self.of_node, node.operands)
+            weights = np.cos(np.arange(1.0, value.size + 1.0))
+            with np.errstate(all="ignore"):
+                self._digests[node] = value.shape, f"{np.sum(value.reshape(-1) * weights):.9g}"
+        return self._digests[node]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, through
-from refkernels.diagnosis.edits.notation import formula_of
+from refkernels.diagnosis.edits.names import formula_of
 from refkernels.ops.edits import Rule
 
 KIND = "unstable_identity"

@@ -38,9 +38,16 @@ def nearest(screen: Screen, outputs: Collection[str]) -> Iterator[Edit]:
     reductions = list(over_one_length(screen.program))
     least, most = _PARTS
     parts = min(max(screen.affordable // (4 * len(reductions) + 1), least), most)
-    for nodes in reductions:
-        for counted in (True, False) if is_mean(nodes) else (True,):
-            yield from _of_reduction(screen, outputs, nodes, counted, parts)
+    keys = [("range", *map(screen.key_of.of_node, nodes)) for nodes in reductions]
+    untried = [key not in screen.missed for key in keys]
+    for key, nodes in itertools.compress(zip(keys, reductions, strict=True), untried):
+        found = [
+            edit
+            for counted in ((True, False) if is_mean(nodes) else (True,))
+            for edit in _of_reduction(screen, outputs, nodes, counted, parts)
+        ]
+        yield from found
+        screen.missed |= set() if found else {key}
 
 
 def _of_reduction(

@@ -7,6 +7,7 @@ function f of the table of functions, is f, however it is written.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -61,16 +62,21 @@ def _recognised(
     numbers = (node for node in program.nodes if node.shape and node.op != "welford")  # a pair
     sampled = {node: _sample(value_of(node)) for node in numbers}
     known: dict[Node, dict[str, Array]] = {}
+    near: dict[Node, tuple[Array, Array]] = {}  # images, and how far from them
     found: dict[tuple[Node, str], Node] = {}
     for node in (node for node, values in sampled.items() if values.size >= _FEWEST):
         for argument in _behind(node):
             if argument.shape == node.shape and argument in sampled:
                 if argument not in known:
                     known[argument] = _images(sampled[argument])
-                for name, image in known[argument].items():
-                    lost = _CANCELLED * float(np.max(np.abs(image)))
-                    if np.allclose(sampled[node], image, _NEAR, lost):
-                        found[argument, name] = node
+                    stacked = np.array([*known[argument].values()])
+                    every = stacked.reshape(-1, sampled[argument].size)
+                    lost = _CANCELLED * np.abs(every).max(axis=1, keepdims=True, initial=0.0)
+                    near[argument] = every, lost + _NEAR * np.abs(every)
+                every, apart = near[argument]
+                alike = (np.abs(sampled[node] - every) <= apart).all(axis=1)
+                for name in itertools.compress(known[argument], alike):
+                    found[argument, name] = node
     for (argument, name), node in found.items():
         yield node, argument, name, known[argument]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from refkernels.contexts.graph import Edits, Node
+from refkernels.contexts.graph import Edits, Move, Node
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, shaped, through
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
@@ -117,6 +117,18 @@ def left_out_strides(program: Program) -> Iterator[Any]:
                 kept = np.setdiff1d(np.arange(n), np.arange(first, n, stride))
                 changes = {node: over_some(node, kept, n) for node in nodes}
                 yield nodes[0], changes, {"stride": stride, "first": first, "every": len(nodes)}
+
+
+@rule("block_read_again", "reduction")  # [0, 1, 2] -> [0, 0, 2]: a buffer that was not filled yet
+def stale_blocks(program: Program) -> Iterator[Any]:
+    for nodes in over_one_length(program):
+        n = length_of(nodes[0])
+        for block in (block for block in _BLOCKS if n / _MOST_BLOCKS <= block < n):
+            for start in range(block, n, block):
+                indices = np.arange(n)
+                indices[start : start + block] -= block
+                changes = {node: over_some(node, indices, n) for node in nodes}
+                yield nodes[0], changes, {"block": block, "start": start, "every": len(nodes)}
 
 
 @rule("wrong_carry", "reduction")  # a cumulative sum by blocks, each begun with a wrong total
@@ -239,10 +251,12 @@ def other_axes(program: Program) -> Iterator[Any]:
 
 
 def _other_axes(node: Node) -> Iterator[tuple[int, ...]]:
-    """Every other axis, and all together."""
+    """Every other axis, each together with its own, and all together."""
     shape = node.operands[0].shape
     wide = [axis for axis in range(-len(shape), 0) if shape[axis] > 1]
     yield from ((axis,) for axis in wide if axis != node.option)
+    if len(wide) > 2:
+        yield from ((axis, node.option) for axis in wide if axis != node.option)
     if len(wide) > 1:
         yield tuple(wide)
 
@@ -279,11 +293,7 @@ def _in_parts(node: Node, k: int, axis: int, xp: Any, a: Any) -> Any:
 
 @rule("padding_counted", "reduction")  # lanes beyond the end, loaded as 0
 def counted_padding(program: Program) -> Iterator[Any]:
-    for nodes in _each_and_every(program.of("sum", "mean", "norm", "max")):
-        n = length_of(nodes[0])
-        lanes = {node: _of_zeros(node.operands[0], node.option) for node in nodes}
-        if n < 2 or None in lanes.values():
-            continue
+    for nodes, n, lanes in _lanes(program, _zeros):
         for padded in (n + 1, *paddings(n)):  # one more: a sink whose score is 0
             for divisor in (n, padded) if any(node.op == "mean" for node in nodes) else (n,):
                 counted = {
@@ -293,10 +303,43 @@ def counted_padding(program: Program) -> Iterator[Any]:
                         )
                     )
                     for node, lane in lanes.items()
-                    if lane is not None
                 }
                 details = {"n": n, "padded": padded, "divisor": divisor, "every": len(nodes)}
                 yield nodes[0], counted, {**details, "row": divisor == padded}
+
+
+@rule("next_row_counted", "reduction")  # lanes beyond the end, where the next row begins
+def counted_rows(program: Program) -> Iterator[Any]:
+    for nodes, n, lanes in _lanes(program, _of_next_row):
+        parts = (k for k in range(1, n + 1) if n % k == 0)
+        more = {((1 << (k - 1).bit_length()) - k) * (n // k) for k in parts}
+        deep = all(len(node.operands[0].shape) >= 1 - node.option for node in nodes)
+        for added in sorted(more - {0}) if deep else ():
+            counted = {
+                node: by(node, node.operands[0], lane)(partial(_with_next, node, added, n))
+                for node, lane in lanes.items()
+            }
+            yield nodes[0], counted, {"n": n, "added": added, "every": len(nodes)}
+
+
+def _with_next(node: Node, added: int, n: int, xp: Any, own: Any, a: Any, lane: Any) -> Any:
+    """The reduction with the first terms of the next row; the last row has none."""
+    lane = xp.take(lane, np.arange(added), node.option)
+    last = np.arange(a.shape[node.option - 1]) == a.shape[node.option - 1] - 1
+    last = np.expand_dims(last, tuple(range(1, -node.option + 1)))
+    counted = _of_all(xp, [a, lane], node, n)
+    return xp.where(np.broadcast_to(last, own.shape), own, counted)
+
+
+def _lanes(
+    program: Program, beyond: Callable[[Node, int], Node]
+) -> Iterator[tuple[list[Node], int, dict[Node, Node]]]:
+    """Reductions over one length, with what each would read beyond the end."""
+    for nodes in _each_and_every(program.of("sum", "mean", "norm", "max")):
+        lanes = {node: _beyond(node.operands[0], node.option, beyond) for node in nodes}
+        found = {node: lane for node, lane in lanes.items() if lane is not None}
+        if length_of(nodes[0]) > 1 and len(found) == len(nodes):
+            yield nodes, length_of(nodes[0]), found
 
 
 def paddings(n: int) -> list[int]:
@@ -309,24 +352,34 @@ def _padded(xp: Any, a: Any, lane: Any, node: Node, n: int, padded: int, divisor
     axis = node.option
     lane = xp.take(lane, np.zeros(padded - n, int), axis)
     shape = tuple(padded - n if k == len(a.shape) + axis else m for k, m in enumerate(a.shape))
-    everything = xp.concatenate([a, shaped(xp, lane, shape)], axis)
-    if node.op == "mean":
-        return xp.sum(everything, axis) / divisor
-    return getattr(xp, node.op)(everything, axis)
+    return _of_all(xp, [a, shaped(xp, lane, shape)], node, divisor)
 
 
-def _of_zeros(node: Node, axis: int) -> Node | None:
-    """The node where the inputs along the axis are 0, and what has one number for all of it is as
-    it was; None where it sums, or moves what was computed."""
+def _of_all(xp: Any, parts: list[Any], node: Node, divisor: int) -> Any:
+    everything, mean = xp.concatenate(parts, node.option), node.op == "mean"
+    total = getattr(xp, "sum" if mean else node.op)(everything, node.option)
+    return total / divisor if mean else total
+
+
+def _zeros(node: Node, axis: int) -> Node:
+    return Node("broadcast", (Node("number", (), Fraction(0), ()),), None, node.shape)
+
+
+def _of_next_row(node: Node, axis: int) -> Node:
+    return Node("move", (node,), Move(partial(np.roll, shift=-1, axis=axis - 1), None), node.shape)
+
+
+def _beyond(node: Node, axis: int, read: Callable[[Node, int], Node]) -> Node | None:
+    """The node where the inputs along the axis are read beyond its end, and what has one number for
+    all of it is as it was; None where it sums, or moves what was computed."""
     if not node.shape or node.shape[axis] == 1:
         return node
     if node.op == "input" or (node.op == "move" and through(node).op == "input"):
-        zero = Node("number", (), Fraction(0), ())
-        return Node("broadcast", (zero,), None, node.shape)
+        return read(node, axis)
     if node.op not in _ELEMENTWISE:
         return None
     operands = [
-        operand if len(operand.shape) < -axis else _of_zeros(operand, axis)
+        operand if len(operand.shape) < -axis else _beyond(operand, axis, read)
         for operand in node.operands
     ]
     if any(operand is None for operand in operands):

@@ -7,12 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from refkernels.contexts.graph import Node, Replacement, apply
-from refkernels.diagnosis.edits import (
+from refkernels.diagnosis.edits import (  # noqa: F401  (each enters its rules)
     arithmetic,
-    constants,
-    gradients,
     indices,
-    layouts,
     reductions,
     selections,
     terms,
@@ -20,17 +17,6 @@ from refkernels.diagnosis.edits import (
 )
 from refkernels.diagnosis.edits.catalogue import RULES, Edit, Program, Proposal
 
-FAMILIES = (
-    terms,
-    reductions,
-    indices,
-    layouts,
-    selections,
-    gradients,
-    constants,
-    arithmetic,
-    variables,
-)
 _BY_USE = ("term", "function", "gradient", "arithmetic")
 _WITH_ARRAYS = ("pick", "broadcast", "scatter_add", "array", "truth", "input")
 

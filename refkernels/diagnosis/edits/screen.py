@@ -8,7 +8,7 @@ error. What merely rounds costs a bit or less, and a few large errors do not dec
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,16 @@ from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
 from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.diagnosis import code_lengths
 from refkernels.diagnosis.edits import recognised
-from refkernels.diagnosis.edits.catalogue import XP, Derive, Edit, Program, by, program_of, through
+from refkernels.diagnosis.edits.catalogue import (
+    XP,
+    Derive,
+    Edit,
+    KeyOf,
+    Program,
+    by,
+    program_of,
+    through,
+)
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import ulp
@@ -40,6 +49,7 @@ CHANGE, CHANCE = 2.0**-12, 0.25  # relative, that shows; of elements, that are r
 _SPECIAL = 64.0  # bits of a special value that the prediction lacks
 Doubles64 = npt.NDArray[np.float64]
 Predicted = Mapping[str, Doubles64]
+Costs = tuple[dict[str, float], dict[str, int]]
 
 
 class _Quiet(Doubles):
@@ -98,10 +108,12 @@ class Screen:
         derived: bool = False,
         elements: int = _ELEMENTS,
         written: Rule | None = None,
+        missed: set[Hashable] | None = None,
     ) -> None:
         """`form`: of the op's forms, the one whose graph is edited, the first by default.
         `derived`: the program is the forward pass, read for its gradient. `elements`: of all inputs
-        of the rows that are read, if they are many. `written`: edits the program first."""
+        of the rows that are read, if they are many. `written`: edits the program first. `missed`:
+        by their keys, the edits that came no nearer in other programs of the same pass."""
         self.problem, self.definition, self.outputs = problem, problem.definition, outputs
         definition = self.definition
         self.derive = definition.derive if derived else None
@@ -116,6 +128,8 @@ class Screen:
         if isinstance(formula, PerOutput) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
         self.formula, self.readings = formula, 0
+        self.missed = set[Hashable]() if missed is None else missed
+        self.key_of = KeyOf(self.value_of)
         self.rows = _rows(problem, self.question, outputs, self.names, elements)
         self.observed = {
             name: _observed(problem, self.question, name, outputs[name], self.rows)
@@ -175,7 +189,7 @@ class Screen:
             wide = own if edit.place in results else working
             return "format" not in edit.details or formats.get(edit.details["format"]).p < wide.p
 
-        return [edit for edit in edits if narrows(edit)]
+        return [edit for edit in edits if narrows(edit) and self.key_of(edit) not in self.missed]
 
     @cached_property
     def affordable(self) -> int:
@@ -242,7 +256,7 @@ class Screen:
             )
             with np.errstate(all="ignore"):  # anew: a graph holds what was made of index arrays
                 values = several(self.formula(XP, **arguments))
-            return self.distances(self._named(list(values)))
+            return self.costs(self._named(list(values)))[0]
         except (ValueError, IndexError, TypeError):
             return {}
 
@@ -280,19 +294,18 @@ class Screen:
         shape = self.question.shapes[name]
         return (len(self.rows), *shape[1:]) if self.question.rows_of[name] else shape
 
-    def distances(self, predicted: Predicted) -> dict[str, float]:
-        """By output."""
-        return {name: seen.distance(predicted[name]) for name, seen in self.observed.items()}
-
-    def wrong(self, predicted: Predicted) -> dict[str, int]:
-        """By output, how many elements are not merely rounded."""
+    def costs(self, predicted: Predicted) -> Costs:
+        """The distance of each output, and how many of its elements are not merely rounded."""
         bits = {name: seen.bits(predicted[name]) for name, seen in self.observed.items()}
-        return {name: int(np.count_nonzero(cost > WRONG)) for name, cost in bits.items()}
+        return (
+            {name: float(np.sum(cost)) for name, cost in bits.items()},
+            {name: int(np.count_nonzero(cost > WRONG)) for name, cost in bits.items()},
+        )
 
     @cached_property
-    def before(self) -> tuple[dict[str, float], dict[str, int]]:
-        """The distances and the wrong elements of the program without edits."""
-        return self.distances(self.base), self.wrong(self.base)
+    def before(self) -> Costs:
+        """Those of the program without edits."""
+        return self.costs(self.base)
 
     @cached_property
     def base(self) -> Predicted:
@@ -388,3 +401,13 @@ def _affected(users: Mapping[Node, list[Node]], changes: Edits) -> Iterator[Node
             if user not in seen:
                 seen.add(user)
                 waiting.append(user)
+
+
+def maxima(program: Program, changes: Edits) -> Edits:
+    """The edits, and every pivot as the maximum, which kernels take."""
+    pivots = (node for node in program.of("pivot") if node not in changes)
+    highest = {
+        node: by(*node.operands)(lambda xp, a, axis=node.option: xp.stop(xp.max(a, axis)))
+        for node in pivots
+    }
+    return {**highest, **changes}

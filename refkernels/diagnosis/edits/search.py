@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +19,10 @@ import numpy as np
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits import beside, identities, ranges, recognised, reductions
-from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
+from refkernels.diagnosis.edits.catalogue import Edit, Program, through
 from refkernels.diagnosis.edits.names import axis_of, named
 from refkernels.diagnosis.edits.rules import edits_of
-from refkernels.diagnosis.edits.screen import Screen
+from refkernels.diagnosis.edits.screen import Screen, maxima
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
 from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.fit import fit
@@ -165,9 +165,13 @@ def _screens(problem: Problem, outputs: Arrays) -> tuple[list[Screen], list[Scre
     ways = [(formulas.of(problem.direction), False)]
     if problem.direction == "backward" and formulas.derive is not None:
         ways.append((formulas.forward, True))
-    forms = [(list(way.forms), derived) for way, derived in ways]
-    first = [Screen(problem, outputs, names[0], derived) for names, derived in forms]
-    others = [Screen(problem, outputs, n, d) for names, d in forms for n in names[1:]]
+    forms = [(list(way.forms), derived, set[Hashable]()) for way, derived in ways]
+    first = [Screen(problem, outputs, n[0], d, missed=missed) for n, d, missed in forms]
+    others = [
+        Screen(problem, outputs, name, derived, missed=missed)
+        for names, derived, missed in forms
+        for name in names[1:]
+    ]
     with_variances = (
         form
         for form, screen in zip(forms, first, strict=True)
@@ -175,7 +179,8 @@ def _screens(problem: Problem, outputs: Arrays) -> tuple[list[Screen], list[Scre
     )
     written = identities.one_pass
     others += [
-        Screen(problem, outputs, names[0], d, written=written) for names, d in with_variances
+        Screen(problem, outputs, names[0], d, written=written, missed=m)
+        for names, d, m in with_variances
     ]
     return first, others
 
@@ -199,7 +204,7 @@ def _findings(screen: Screen, first: Edit | None = None) -> list[NearEdits]:
     sizes = {name: seen.got.size for name, seen in screen.observed.items()}
     most = {
         name: d - max(_LEAST, min(_SHARE * d, _SAVED * sizes[name]))
-        for name, d in screen.distances(base).items()
+        for name, d in screen.costs(base)[0].items()
     }
     found = []
     for edit in screen.edits:
@@ -207,6 +212,8 @@ def _findings(screen: Screen, first: Edit | None = None) -> list[NearEdits]:
         finding = _read(screen, (edit,) if first is None else (first, edit)) if possible else None
         if finding and any(bits <= most[name] for name, bits in finding.distances.items()):
             found.append(finding)
+        elif first is None:
+            screen.missed.add(screen.key_of(edit))
     return found
 
 
@@ -267,14 +274,8 @@ def _read(screen: Screen, chain: tuple[Edit, ...], price: float = 0.0) -> NearEd
     predicted = screen.predicted(finding.changes)
     if predicted is None:
         return None
-    return finding._replace(distances=screen.distances(predicted), wrong=screen.wrong(predicted))
-
-
-def _constants(
-    screen: Screen, singles: list[NearEdits], outputs: list[str]
-) -> tuple[list[NearEdits], int]:
-    """The constants of other values that explain an output, and how many were tried."""
-    return _numbers(screen, outputs, lambda knob: knob.kind == CONSTANT or knob.begins)
+    distances, wrong = screen.costs(predicted)
+    return finding._replace(distances=distances, wrong=wrong)
 
 
 def _moved(
@@ -298,30 +299,29 @@ def _moved(
     return [finding for finding in found if any(map(finding.fits, names))], len(tried)
 
 
-def _limits(
-    screen: Screen, singles: list[NearEdits], outputs: list[str]
-) -> tuple[list[NearEdits], int]:
-    """The limits and factors of a result that explain an output, and how many were tried."""
-    return _numbers(screen, outputs, lambda knob: not (knob.kind == CONSTANT or knob.begins))
-
-
 def _numbers(
-    screen: Screen, outputs: list[str], wanted: Callable[[Knob], bool]
+    screen: Screen, singles: list[NearEdits], outputs: list[str], constant: bool
 ) -> tuple[list[NearEdits], int]:
-    """The knobs that explain an output, at their nearest values, as many as the budget allows; and
-    how many were tried. A limit explains no output inside its bound: what saturates or cancels in a
-    right form has a limit too."""
+    """The constants of other values, or the limits and factors of a result, that explain an output,
+    at their nearest values, as many as the budget allows; and how many were tried. A limit explains
+    no output inside its bound: what saturates or cancels in a right form has a limit too."""
     names = set(outputs) & set(screen.names)
     beyond = {n for n in names if judged_wrong(screen.problem, n, screen.outputs[n]).any()}
     # Some value of any knob gives a single number.
     names = {name for name in names if screen.observed[name].got.size > 1}
-    families = filter(wanted, knobs(screen.program, screen.value_of))
+    families = [
+        (knob, key)
+        for knob in knobs(screen.program, screen.value_of)
+        if (knob.kind == CONSTANT or knob.begins) == constant
+        and (key := screen.key_of(knob)) not in screen.missed
+    ]
     most, tried = screen.readings + screen.affordable, 0
     found: list[NearEdits] = []
-    for knob in families:
+    for knob, key in families:
         if screen.readings > most:
             break
         tried += 1
+        before = len(found)
         strongest = float(knob.ordered[-1]) if knob.ordered.size else knob.starts[0]
         grows = knob.begins or bool(knob.ordered.size)
         reached = names if knob.kind == CONSTANT else beyond
@@ -331,6 +331,8 @@ def _numbers(
             found += [finding] if finding is not None and finding.fits(name) else []
             if finding is None or all(finding.ends(other) for other in affected):
                 break
+        if len(found) == before:
+            screen.missed.add(key)
     return found, tried
 
 
@@ -456,6 +458,7 @@ def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
     return named(edit.kind, details, where)
 
 
+_constants, _limits = (functools.partial(_numbers, constant=part) for part in (True, False))
 _ONE = (_single, _ranges, _constants, _moved, _limits)  # stages that look for one fault
 
 
@@ -490,11 +493,4 @@ def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Gr
             identity = _identity(edit, screen.program)
             same = (e.changes for e in edits_of(program) if _identity(e, program) == identity)
             changes |= next(same)
-    if not with_maxima:
-        return changes
-    maxima = {
-        node: by(*node.operands)(lambda xp, a, axis=node.option: xp.stop(xp.max(a, axis)))
-        for node in program.of("pivot")
-        if node not in changes
-    }
-    return {**maxima, **changes}
+    return maxima(program, changes) if with_maxima else changes

@@ -17,7 +17,7 @@ import numpy as np
 from refkernels.contexts.graph import Edits, Graph, Node
 from refkernels.diagnosis.edits import identities, names
 from refkernels.diagnosis.edits.catalogue import XP, Edit, Program, program_of
-from refkernels.diagnosis.edits.notation import formula_of
+from refkernels.diagnosis.edits.names import formula_of
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.op import Direction, Op
 from refkernels.ops import edits as editing

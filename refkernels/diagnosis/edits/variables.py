@@ -1,4 +1,5 @@
-"""Variables: an array, or a result, that is read in place of another of its shape."""
+"""Variables: an array, or a result, that is read in place of another of its shape; a part that was
+taken for a constant."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from refkernels.contexts.graph import Node, Replacement, apply
-from refkernels.diagnosis.edits.catalogue import Program, only, rule, through
+from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, through
 
 _MOVING = ("move", "broadcast", "pick", "scatter_add")  # with indices of their own
 
@@ -52,3 +53,14 @@ def _reads(user: Node, node: Node, other: Node) -> Replacement:
 
 def _applied(node: Node, xp: Any, *values: Any) -> Any:
     return apply(node, xp, values)
+
+
+@rule("stop_gradient", "gradient")  # f(g(x)) with g(x) constant
+def stopped(program: Program) -> Iterator[Any]:
+    for node in program.nodes:
+        if not is_number(node) and node.op not in ("array", "pivot", "item", "welford"):
+            yield node, {node: by(node)(lambda xp, v: xp.stop(v))}, {"part": node}
+    reductions = list(program.of("mean", "sum", "norm"))
+    if len(reductions) > 1:
+        stopped = {node: by(node)(lambda xp, v: xp.stop(v)) for node in reductions}
+        yield reductions[-1], stopped, {"part": reductions[-1], "every": len(stopped)}

@@ -22,6 +22,7 @@ from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 
 _USUAL = (1, 2, 4, 8, 16, 32)
+_MOST_LIMITS = 32
 _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
 
 
@@ -39,7 +40,8 @@ def other_settings(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     only by the masks and indices that were made of them."""
     asked = {**problem.op.params, **problem.params}
     whole = {name: array for name, array in problem.inputs.items() if array.dtype.kind in "iu"}
-    yield from _nearest(problem, outputs, itertools.chain(_settings(asked), _views(whole)))
+    every = itertools.chain(_settings(asked), _limited(whole), _views(whole))
+    yield from _nearest(problem, outputs, every)
 
 
 def other_views(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -84,6 +86,19 @@ def _settings(asked: Mapping[str, Any]) -> Iterator[View]:
     numbers = {name: value for name, value in asked.items() if isinstance(value, float)}
     for (a, x), (b, y) in itertools.combinations(numbers.items(), 2):
         yield View("params_exchanged", {}, {a: y, b: x}, {"part": a, "other": b})
+
+
+def _limited(whole: Arrays) -> Iterator[View]:
+    """Whole numbers that stop, or begin again, at one of those that are there: a shard's end."""
+    for name, array in whole.items():
+        for last in np.unique(array)[1:-1][:_MOST_LIMITS].tolist():
+            for how, read in (
+                (f"min(i, {last})", np.minimum(array, last)),
+                (f"max(i, {last})", np.maximum(array, last)),
+                (f"i mod {last}", np.where(array < 0, array, array % max(last, 1))),
+            ):
+                details = {"part": name, "how": how}
+                yield View("whole_numbers_limited", {name: read.astype(array.dtype)}, {}, details)
 
 
 def _views(inputs: Arrays) -> Iterator[View]:

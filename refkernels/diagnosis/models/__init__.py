@@ -9,13 +9,39 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.hypothesis import Algorithms, Candidate, Claim, Questions
 from refkernels.diagnosis.models import slopes
-from refkernels.diagnosis.models.known import Known
+from refkernels.diagnosis.problem import Array, Problem
 from refkernels.op import Op
 
-_SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this one
+
+@dataclass(frozen=True)
+class Known:
+    """Sources of hypotheses for one op, and a way to run its models again.
+
+    questions       other questions that its kernels have answered
+    algorithms      models of its algorithms
+    rounded         those that merely round, if badly: not asked where errors are larger (`reach`)
+    errors          claims from the places and sizes of an output's errors (elementwise ops)
+    run             the bits that a candidate's model gives, in the shape of an output
+    rows            the number of rows to which a probe extends a smaller matrix
+    """
+
+    questions: tuple[Questions, ...] = ()
+    algorithms: tuple[Algorithms, ...] = ()
+    rounded: tuple[Algorithms, ...] = ()
+    errors: Callable[[Problem, str, Array, Fit], list[Claim]] | None = None
+    run: Callable[[Problem, Candidate, Array], Array | None] | None = None
+    rows: int = 0
+
+
+# Of `Known`'s fields, by op: functions of the modules beside this one.
+_SOURCES: dict[tuple[str, ...], dict[str, Any]] = {
     ("sin", "cos", "tan"): {
         "questions": "circular.reductions circular.other_units",
         "errors": "circular.errors",
@@ -29,6 +55,11 @@ _SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this
     ("clip_by_global_norm",): {"questions": "clipping.by_groups clipping.by_other_tensors"},
     ("cross_entropy",): {"questions": "smoothing.in_float32"},
     ("rotary",): {"questions": "rotation.narrow_tables"},
+    ("layernorm",): {
+        "rounded": "layernorm.algorithms.find",
+        "run": "layernorm.algorithms.run",
+        "rows": 32,  # cores earn 8 bits each
+    },
     tuple(slopes.GRADIENTS): {"algorithms": "slopes.find"},
     ("softmax", "log_softmax"): {"questions": "softmax_axes.of_gradients"},
 }
@@ -41,20 +72,16 @@ def of(op: Op) -> Known:
 
 @functools.cache
 def _of(name: str) -> Known:
-    if name == "layernorm":
-        from refkernels.diagnosis.models.layernorm.known import KNOWN
-
-        return KNOWN
     given = next((sources for ops, sources in _SOURCES.items() if name in ops), {})
     found: dict[str, Any] = {
         field: tuple(map(_function, names.split()))
-        if field in ("questions", "algorithms")
-        else _function(names)
+        if field in ("questions", "algorithms", "rounded")
+        else (_function(names) if isinstance(names, str) else names)
         for field, names in given.items()
     }
     return Known(**found)
 
 
 def _function(name: str) -> Any:
-    module, _, function = name.partition(".")
+    module, _, function = name.rpartition(".")
     return getattr(importlib.import_module(f"{__package__}.{module}"), function)

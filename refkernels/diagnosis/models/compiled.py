@@ -78,7 +78,7 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
         answer = screen.computed(graph, reading.xp, changes)
         bits = b"".join(array.tobytes() for array in answer.values())
         alike.setdefault(bits, []).append(reading)
-        distances[bits] = screen.distances({n: array.astype(float) for n, array in answer.items()})
+        distances[bits] = screen.costs({n: a.astype(float) for n, a in answer.items()})[0]
     kinds = {bits: min(reading.kind for reading in same) for bits, same in alike.items()}
     kept: dict[bytes, None] = {}
     for output, kind in itertools.product(screen.names, range(_FAST + 1)):

@@ -19,7 +19,7 @@ from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import LIKE, Fit
 from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction, Variant, moved
-from refkernels.diagnosis.models import exponentials, logarithms
+from refkernels.diagnosis.models import libraries
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops.formula import Formula
@@ -31,10 +31,10 @@ def _functions(format: Format) -> Iterator[tuple[str, str, Callable[[Doubles], D
     """The causes, each with the function that is replaced and its replacement."""
     if format is BINARY32:
         for vector in (True, False):
-            yield "coarse_exponential", "exp", partial(exponentials.coarse, vector=vector)
-        yield "tabulated_logarithm", "log", logarithms.tabulated
-    if format in exponentials.CLAMPS:
-        yield "exponential_clamped", "exp", partial(exponentials.clamped, format=format)
+            yield "coarse_exponential", "exp", partial(libraries.coarse, vector=vector)
+        yield "tabulated_logarithm", "log", libraries.tabulated
+    if format in libraries.CLAMPS:
+        yield "exponential_clamped", "exp", partial(libraries.clamped, format=format)
 
 
 def of_formula(
@@ -60,7 +60,7 @@ def of_formula(
     for cause, name, function in _functions(problem.format):
         form = first
         if name == "log" and direction == "backward":
-            form = logarithms.gradient(problem.op) or first
+            form = libraries.gradient(problem.op) or first
         answer = read(form, name, function)
         for output, got in wrong.items():
             told = np.logical_not(evidence.same(answer[output], plain(form, name)[output]))

@@ -11,8 +11,7 @@ import numpy as np
 from refkernels.diagnosis import evidence, formulas
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate, Claim, Prediction
-from refkernels.diagnosis.models.layernorm.catalogue import MODELS
-from refkernels.diagnosis.models.layernorm.model import Model
+from refkernels.diagnosis.models.layernorm import MODELS, Model
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 
 _THREADS = (1, 2, 4)  # some gradients' sums are cut by thread

@@ -1,0 +1,156 @@
+"""What stands elsewhere: the rows of an output in another order, two outputs or two of an output's
+axes in each other's place, the op along another axis; and the inputs that a caller may confuse."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from refkernels.diagnosis.edits import names
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
+from refkernels.op import Op
+
+_NAN, _INFINITE = 5.0, 3.0  # their substitutes, where the largest number is 1
+_MOST_ROWS = 2048  # up to here, all distances are computed
+_NEAREST = 8  # rows that the first row of a rotation may be
+
+
+def permuted(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The rows of an output in another order: each row is matched with the nearest right one. Rows
+    that are too near each other for that, as those of a running sum, may have been rotated."""
+    for name, got in outputs.items():
+        answer = problem.truth
+        right = np.asarray(answer.reference[name])
+        if got.ndim == 0 or got.shape[0] < 2 or got.size != right.size:
+            continue
+        rows, targets = _comparable(
+            got.reshape(got.shape[0], -1).astype(np.float64), right.reshape(len(right), -1)
+        )
+        order = _matching_rows(rows, targets)
+        matched = order is not None
+        order = _rotation(rows, targets) if order is None else order
+        if (order == np.arange(len(order))).all():
+            continue
+        places = np.arange(right.size).reshape(right.shape)[order]
+        moved = int(np.sum(order != np.arange(len(order))))
+        log2_orders = math.lgamma(len(order) + 1.0) / math.log(2.0)
+        price = log2_orders if matched else math.log2(len(order))
+        yield Variant("permuted", {"rows": moved}, answer.taken(name, places), price=price)
+
+
+def _comparable(got: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:
+    """The rows of both as finite numbers, scaled so that the largest of `right` is 1."""
+    scale = np.max(np.abs(right), where=np.isfinite(right), initial=0.0) or 1.0
+    with np.errstate(over="ignore"):
+        rows, targets = (
+            np.nan_to_num(side / scale, nan=_NAN, posinf=_INFINITE, neginf=-_INFINITE)
+            for side in (got, right)
+        )
+    return rows, targets
+
+
+def _rotation(rows: Doubles, targets: Doubles) -> Array:
+    """The rotation of `targets` that is nearest to `rows`, among those that begin with one of the
+    rows nearest to the first."""
+    with np.errstate(over="ignore"):  # answers far too large are near no rotation
+        starts = np.argsort(np.abs(targets - rows[0]).sum(axis=1), kind="stable")[:_NEAREST]
+        distances = [np.abs(rows - np.roll(targets, -start, axis=0)).sum() for start in starts]
+    return np.roll(np.arange(len(rows)), -starts[int(np.argmin(distances))])
+
+
+def _matching_rows(rows: Doubles, targets: Doubles) -> Array | None:
+    """For each row the nearest target, None unless that is a permutation.
+
+    Very many rows are distinguished by one random projection: sorting numbers is cheap.
+    """
+    if len(rows) <= _MOST_ROWS:
+        with np.errstate(over="ignore", invalid="ignore"):  # answers far too large match no row
+            distances = np.square(targets).sum(axis=1) - 2.0 * (rows @ targets.T)
+        order: Array = np.argmin(distances, axis=1)
+        return order if np.unique(order).size == order.size else None
+    direction = np.random.default_rng(0).standard_normal(targets.shape[1])
+    order = np.empty(len(rows), np.intp)
+    order[np.argsort(rows @ direction, kind="stable")] = np.argsort(
+        targets @ direction, kind="stable"
+    )
+    return order
+
+
+SWAPPED_GRADIENTS = ("dweight", "dbias")
+_NAMED: dict[Any, tuple[str, Any]] = {SWAPPED_GRADIENTS: ("swapped_weight_bias_grad", {})}
+_PAIRS = (
+    ("weight", "bias"), ("a", "b"), ("x", "exponent"), ("q", "k"), ("k", "v"), ("m", "v"),
+    ("param", "grad"),
+)  # fmt: skip
+_EXCHANGED = ("arguments_exchanged", "gate_swapped")  # an op's own names for it
+
+
+def exchanged_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Two outputs of one shape and format in each other's place, each with a bound somewhere."""
+    truth = problem.truth
+    bounded = [name for name in truth.reference if (truth.bound[name] < math.inf).any()]
+    for pair in itertools.combinations(bounded, 2):
+        kinds = {(truth.reference[name].shape, problem.format_of(name)) for name in pair}
+        if len(kinds) == 1 and set(pair) & set(outputs):
+            unnamed = "outputs_exchanged", {"outputs": ", ".join(pair)}
+            cause, details = _NAMED.get(pair, unnamed)
+            yield Variant(cause, details, _swapped(truth, *pair))
+
+
+def _swapped(answer: Answer, first: str, second: str) -> Answer:
+    whole: Any = (answer.reference, answer.bound, answer.plain)
+    exchanged: Any = ({first: part[second], second: part[first]} for part in whole)
+    return Answer(*exchanged)
+
+
+def exchangeable(op: Op) -> tuple[tuple[str, str], ...]:
+    """The pairs of inputs that a caller may exchange; none if the op has a name for this."""
+    faults = op.formulas.faults if op.formulas is not None else ()
+    named = {entry["cause"] for entry in names.usual({"op": op.name})}
+    named |= {fault.cause for fault in faults}
+    return () if named.intersection(_EXCHANGED) else _PAIRS
+
+
+def second_factor(op: Op) -> str | None:
+    """The name of a product's second factor, a matrix; None if the op is no product."""
+    product = op.sums.get(op.outputs[0])
+    terms = {} if product is None else product.terms
+    matrices = (name for name, letters in terms.items() if len(letters) > 1)
+    return next((name for name in matrices if name not in op.row_inputs), None)
+
+
+def other_axis(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Every other axis of x that gives outputs of the same shapes. Along an axis of length 1 an op
+    gives a constant or x itself, for which there are other reasons."""
+    axis, x = {**problem.op.params, **problem.params}.get("axis"), problem.inputs.get("x")
+    if problem.op.formulas is None or x is None or not isinstance(axis, int | np.integer):
+        return
+    names = problem.op.names("forward") if problem.direction == "forward" else ("dy",)
+    arrays = outputs if problem.direction == "forward" else problem.inputs
+    keeps = all(arrays[name].shape == x.shape for name in names if name in arrays)
+    reduced = [x.shape[:k] + x.shape[k + 1 :] for k in range(x.ndim)]
+    for alternative, length in enumerate(x.shape):
+        fits = keeps or reduced[alternative] == reduced[axis]
+        if alternative != axis % x.ndim and length > 1 and fits:
+            yield Variant(
+                "wrong_axes", {"axes": [alternative]}, problem.ask(params={"axis": alternative})
+            )
+
+
+def exchanged_axes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Two axes of an output exchanged, in an array of its own shape: a transposition too many, or a
+    reshape in its place, as where heads are merged."""
+    for name, got in outputs.items():
+        pairs = list(itertools.combinations(range(got.ndim), 2))
+        if got.shape != problem.truth.reference[name].shape:
+            continue
+        for pair in pairs:
+            if min(got.shape[axis] for axis in pair) > 1:
+                places = np.arange(got.size).reshape(got.shape).swapaxes(*pair).reshape(got.shape)
+                answer, details = problem.truth.taken(name, places), {"axes": list(pair)}
+                yield Variant("axes_exchanged", details, answer, trials=len(pairs))
