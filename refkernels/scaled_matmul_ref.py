@@ -26,10 +26,7 @@ from refkernels.ops.letters import Signature
 from refkernels.ops.public import enclosure_of, public_names
 
 Array = npt.NDArray[Any]
-_SIGNATURE = Signature.parse(
-    "a[... k], b[k n], scale_a[...], scale_b[n], bias[n]?, zero_b[n]?:int, row[...]:int -> c[... n]"
-)
-_GROUPED = Signature.parse(
+_BY_GROUP = Signature.parse(
     "a[... k], b[k n], scale_a[... g], scale_b[g n], bias[n]?, zero_b[g n]?:int, row[...]:int "
     "-> c[... n]"
 )
@@ -80,57 +77,50 @@ def _saturated(array: Array) -> Array:
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """One scale for every row of a and every column of b, or for every group of either."""
+    """A scale for every group of every row of a and every column of b; one group where the scales
+    have no axis of groups."""
     a, b, scale_a, scale_b = (inputs[name] for name in ("a", "b", "scale_a", "scale_b"))
     if a.ndim < 1 or b.ndim != 2 or a.shape[-1] != b.shape[0]:
         raise ValueError(f"a has shape {a.shape} and b {b.shape}, not (..., K) and (K, N).")
-    columns = b.shape[1:]
-    rows = int(np.prod(a.shape[:-1]))
-    groups, zero_b = _groups(a, b, scale_a, scale_b), inputs.get("zero_b")
+    rows, columns, zero_b = a.shape[:-1], b.shape[1:], inputs.get("zero_b")
     if zero_b is not None and zero_b.shape != scale_b.shape:
         raise ValueError(
             f"zero_b has shape {zero_b.shape}: it must be {scale_b.shape}, as scale_b's."
         )
-    if groups:
-        scales = (
-            scale if scale.ndim == of.ndim else np.expand_dims(np.broadcast_to(scale, kept), axis)
-            for scale, of, kept, axis in (
-                (scale_a, a, a.shape[:-1], -1), (scale_b, b, columns, 0),
+    groups = _groups(a, b, scale_a, scale_b)
+    for name, scale, of, kept in (("a", scale_a, a, rows), ("b", scale_b, b, columns)):
+        if scale.shape not in ((), kept) and not (groups and scale.ndim == of.ndim):
+            raise ValueError(
+                f"scale_{name} has shape {scale.shape}: it must be a number, or {kept}, or have an "
+                "axis more, of groups."
             )
-        )  # fmt: skip
-        wide = (*a.shape[:-1], groups), (groups, *columns)
-        scale_a, scale_b = map(np.broadcast_to, scales, wide)
-        if zero_b is not None and zero_b.ndim != b.ndim:
-            zero_b = np.broadcast_to(zero_b, columns)[None]
-        arrays = {
-            **inputs, "a": _exact(a), "b": _exact(b), "scale_a": scale_a, "scale_b": scale_b,
-            "zero_b": None if zero_b is None else np.broadcast_to(zero_b, wide[1]),
-            "row": np.arange(rows).reshape(a.shape[:-1]),
-        }  # fmt: skip
-        return Prepared(arrays, {"operands": None}, signature=_GROUPED)
-    if scale_a.shape not in ((), a.shape[:-1]):
-        raise ValueError(
-            f"scale_a has shape {scale_a.shape}: it must be a number, or {a.shape[:-1]}, a's rows, "
-            "or have an axis more, of groups."
-        )
-    if scale_b.shape not in ((), columns):
-        raise ValueError(
-            f"scale_b has shape {scale_b.shape}: it must be a number, or {columns}, or have "
-            "an axis of groups before it."
-        )
+
+    def by_group(array: Array, kept: tuple[int, ...], axis: int) -> Array:
+        if array.ndim != len(kept) + 1:
+            array = np.expand_dims(np.broadcast_to(array, kept), axis)
+        return np.broadcast_to(array, np.insert(kept, axis % (len(kept) + 1), max(groups, 1)))
+
+    number = int(np.prod(rows))
     arrays = {
         **inputs,
         "a": _exact(a),
         "b": _exact(b),
-        "scale_a": np.broadcast_to(scale_a, a.shape[:-1]),
-        "scale_b": np.broadcast_to(scale_b, columns),
-        "zero_b": None if zero_b is None else np.broadcast_to(zero_b, columns),
-        "row": np.arange(rows).reshape(a.shape[:-1]),
+        "scale_a": by_group(scale_a, rows, -1),
+        "scale_b": by_group(scale_b, columns, 0),
+        "zero_b": None if zero_b is None else by_group(zero_b, columns, 0),
+        "row": np.arange(number).reshape(rows),
     }
-    flat = np.broadcast_to(scale_a, a.shape[:-1]).reshape(rows)
-    operands = _Operands(a.reshape(rows, a.shape[-1]), b, flat, arrays["scale_b"])
-    params = {"operands": operands if zero_b is None else None}
-    return Prepared(arrays, params, signature=_SIGNATURE)
+    operands = (
+        _Operands(
+            a.reshape(number, a.shape[-1]),
+            b,
+            np.broadcast_to(scale_a, rows).reshape(number),
+            np.broadcast_to(scale_b, columns),
+        )
+        if not groups and zero_b is None
+        else None
+    )
+    return Prepared(arrays, {"operands": operands, "grouped": groups > 0}, signature=_BY_GROUP)
 
 
 def _groups(a: Array, b: Array, scale_a: Array, scale_b: Array) -> int:
@@ -160,21 +150,22 @@ def _centred(formula: Any) -> Any:
         **rest: Any,
     ) -> Any:  # fmt: skip
         if zero_b is not None:
-            b = _by_group(xp, b, scale_a) - _zeros(xp, zero_b, scale_a)
-            b = xp.reshape(b, (b.shape[0] * b.shape[1], b.shape[2]))
+            parts = _by_group(xp, b, scale_b) - _zeros(xp, zero_b)
+            b = xp.reshape(parts, (1, parts.shape[0] * parts.shape[1], parts.shape[2]))
         return formula(xp, a=a, b=b, scale_a=scale_a, scale_b=scale_b, bias=bias, **rest)
 
     return centred
 
 
-def _by_group(xp: Any, b: Any, scale_a: Any) -> Any:
-    groups = scale_a.shape[-1] if _is_grouped(scale_a) else 1
+def _by_group(xp: Any, b: Any, scale_b: Any) -> Any:
+    """(groups, k / groups, n)."""
+    groups = scale_b.shape[-2]
     return xp.reshape(b, (groups, b.shape[-2] // groups, b.shape[-1]))
 
 
-def _zeros(xp: Any, zero_b: Any, scale_a: Any) -> Any:
-    groups = scale_a.shape[-1] if _is_grouped(scale_a) else 1
-    return xp.reshape(xp.array(np.asarray(zero_b, np.float64)), (groups, 1, zero_b.shape[-1]))
+def _zeros(xp: Any, zero_b: Any) -> Any:
+    groups, n = zero_b.shape[-2:]
+    return xp.reshape(xp.array(np.asarray(zero_b, np.float64)), (groups, 1, n))
 
 
 def _offset_after(
@@ -184,10 +175,8 @@ def _offset_after(
     """The products with the zero points subtracted from those with b."""
     y = _after(xp, a, b, scale_a, scale_b)
     if zero_b is not None:
-        parts = _by_group(xp, b, scale_a)
-        zeros = xp.broadcast(_zeros(xp, zero_b, scale_a), parts.shape)
-        zeros = xp.reshape(zeros, (parts.shape[0] * parts.shape[1], parts.shape[2]))
-        y = y - _after(xp, a, zeros, scale_a, scale_b)
+        zeros = xp.broadcast(_zeros(xp, zero_b), _by_group(xp, b, scale_b).shape)
+        y = y - _after(xp, a, xp.reshape(zeros, (1, *b.shape[-2:])), scale_a, scale_b)
     return _plus(y, bias)
 
 
@@ -197,113 +186,86 @@ def _product(xp: Any, a: Any, b: Any) -> Any:
     return xp.reshape(product, (a.shape[0], b.shape[-1]))
 
 
-def _column(xp: Any, scale_a: Any) -> Any:
-    return xp.reshape(scale_a, (scale_a.shape[0], 1))
-
-
-def _wide(xp: Any, scale_b: Any) -> Any:
-    return xp.reshape(scale_b, (1, 1, scale_b.shape[-1]))
-
-
 def _plus(y: Any, bias: Any) -> Any:
     return y if bias is None else y + bias
+
+
+def _of_groups(xp: Any, a: Any, scale_a: Any, scale_b: Any) -> tuple[Any, Any, Any]:
+    """a, (groups, rows, k / groups), and the scales of its rows and of b's columns beside it."""
+    (rows, k), groups, n = a.shape, scale_a.shape[-1], scale_b.shape[-1]
+    left = xp.transpose(xp.reshape(a, (rows, groups, k // groups)), (1, 0, 2))
+    of_rows = xp.reshape(xp.transpose(scale_a, (1, 0)), (groups, rows, 1))
+    return left, of_rows, xp.reshape(scale_b, (groups, 1, n))
 
 
 def _after(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
-    """The scales applied to the sum, one after the other or their product at once."""
-    if _is_grouped(scale_a):
-        return _plus(_after_each_group(xp, a, b, scale_a, scale_b), bias)
-    total, rows = _product(xp, a, b), _column(xp, scale_a)
-    by_rows = xp.either(total * rows * scale_b, total * scale_b * rows)
-    return _plus(xp.either(by_rows, total * (rows * scale_b)), bias)
+    """The scales applied to the sum of each group, one after the other or their product at once."""
+    left, of_rows, of_columns = _of_groups(xp, a, scale_a, scale_b)
+    total = xp.matmul(left, _by_group(xp, b, scale_b))
+    one_by_one = xp.either(total * of_rows * of_columns, total * of_columns * of_rows)
+    return _summed(xp, xp.either(one_by_one, total * (of_rows * of_columns)), bias)
+
+
+def _summed(xp: Any, scaled: Any, bias: Any) -> Any:
+    """The sum over the groups."""
+    return _plus(xp.reshape(xp.sum(scaled, axis=0), scaled.shape[1:]), bias)
+
+
+def _scaled(xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any) -> tuple[Any, Any]:
+    """The operands times their scales."""
+    left, of_rows, of_columns = _of_groups(xp, a, scale_a, scale_b)
+    right = _by_group(xp, b, scale_b) * of_columns
+    left = xp.transpose(left * of_rows, (1, 0, 2))
+    return xp.reshape(left, a.shape), xp.reshape(right, (1, *b.shape[-2:]))
 
 
 def _before(
-    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, keep: Any = lambda a: a,
+    **_: Any,
 ) -> Any:  # fmt: skip
-    """The scales applied to the operands."""
-    if _is_grouped(scale_a):
-        return _plus(_product(xp, *_dequantized(xp, a, b, scale_a, scale_b)), bias)
-    return _plus(_product(xp, a * _column(xp, scale_a), b * _wide(xp, scale_b)), bias)
+    """The scales applied to the operands, to which `keep` is applied."""
+    return _plus(_product(xp, *map(keep, _scaled(xp, a, b, scale_a, scale_b))), bias)
 
 
-def _kept(
-    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
-) -> Any:  # fmt: skip
+def _kept(xp: Any, grouped: bool, **arguments: Any) -> Any:
     """Operands with scales of groups stored in c's format, as of weights that are dequantized."""
-    if not _is_grouped(scale_a):
-        return _before(xp, a, b, scale_a, scale_b, bias)
-    left, right = map(xp.store, _dequantized(xp, a, b, scale_a, scale_b))
-    return _plus(_product(xp, left, right), bias)
+    return _before(xp, **arguments, **({"keep": xp.store} if grouped else {}))
 
 
-def _is_grouped(scale_a: Any) -> bool:
-    """Whether the scales have an axis of groups."""
-    return len(scale_a.shape) == 2
-
-
-def _after_each_group(xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any) -> Any:
-    """The scales applied to the sum of each group."""
-    (rows, k), groups, n = a.shape, scale_a.shape[-1], b.shape[-1]
-    left = xp.transpose(xp.reshape(a, (rows, groups, k // groups)), (1, 0, 2))
-    total = xp.matmul(left, xp.reshape(b, (groups, k // groups, n)))
-    of_rows = xp.reshape(xp.transpose(scale_a, (1, 0)), (groups, rows, 1))
-    of_columns = xp.reshape(scale_b, (groups, 1, n))
-    one_by_one = xp.either(total * of_rows * of_columns, total * of_columns * of_rows)
-    scaled = xp.either(one_by_one, total * (of_rows * of_columns))
-    return xp.reshape(xp.sum(scaled, axis=0), (rows, n))
-
-
-def _dequantized(xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any) -> tuple[Any, Any]:
-    """The operands times their groups' scales."""
-    (rows, k), groups, n = a.shape, scale_a.shape[-1], b.shape[-1]
-    left = xp.reshape(a, (rows, groups, k // groups)) * xp.reshape(scale_a, (rows, groups, 1))
-    right = xp.reshape(b, (groups, k // groups, n)) * xp.reshape(scale_b, (groups, 1, n))
-    return xp.reshape(left, (rows, k)), xp.reshape(right, (k, n))
-
-
-def _first_group(
-    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
-) -> Any:  # fmt: skip
+def _first_group(xp: Any, scale_a: Any, scale_b: Any, **arguments: Any) -> Any:
     """The first group's scales for all."""
-    if _is_grouped(scale_a):
-        first = np.zeros(scale_a.shape[-1], int)
-        scale_a, scale_b = xp.take(scale_a, first, axis=-1), xp.take(scale_b, first, axis=-2)
-    return _after(xp, a, b, scale_a, scale_b, bias)
+    first = np.zeros(scale_a.shape[-1], int)
+    scale_a, scale_b = xp.take(scale_a, first, axis=-1), xp.take(scale_b, first, axis=-2)
+    return _after(xp, scale_a=scale_a, scale_b=scale_b, **arguments)
 
 
-def _rounded(
-    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
-) -> Any:  # fmt: skip
+def _rounded(xp: Any, grouped: bool, **arguments: Any) -> Any:
     """The scaled operands stored in c's format."""
-    if _is_grouped(scale_a):
-        return _after(xp, a, b, scale_a, scale_b, bias)
-    left, right = xp.store(a * _column(xp, scale_a)), xp.store(b * _wide(xp, scale_b))
-    return _plus(_product(xp, left, right), bias)
+    return _after(xp, **arguments) if grouped else _before(xp, **arguments, keep=xp.store)
 
 
 def _narrow(
-    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
-) -> Any:  # fmt: skip
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, grouped: bool, bias: Any = None, **_: Any
+) -> Any:
     """Every partial sum stored in c's format."""
-    if _is_grouped(scale_a):
+    if grouped:
         return _after(xp, a, b, scale_a, scale_b, bias)
     total = xp.number(0)
     for k in range(a.shape[-1]):
         index = np.array([k])
         right = xp.reshape(xp.take(b, index, axis=-2), (1, b.shape[-1]))
         total = xp.store(total + xp.take(a, index, axis=-1) * right)
-    return _plus(total * _column(xp, scale_a) * scale_b, bias)
+    return _plus(total * scale_a * xp.reshape(scale_b, (1, b.shape[-1])), bias)
 
 
 def _inverted(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
-) -> Any:  # fmt: skip
-    if _is_grouped(scale_a):
-        return _after(xp, a, b, 1 / scale_a, 1 / scale_b, bias)
-    return _plus(_product(xp, a, b) / _column(xp, scale_a) / scale_b, bias)
+) -> Any:
+    left, of_rows, of_columns = _of_groups(xp, a, scale_a, scale_b)
+    total = xp.matmul(left, _by_group(xp, b, scale_b))
+    return _summed(xp, total / of_rows / of_columns, bias)
 
 
 def _swapped(
@@ -320,14 +282,11 @@ def _swapped(
 def _of_others(read: str) -> Any:
     """A fault that reads wrong values from float8 operands."""
 
-    def formula(
-        xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
-        bias: Any = None, **_: Any,
-    ) -> Any:  # fmt: skip
+    def formula(xp: Any, row: Any, operands: _Operands, **arguments: Any) -> Any:
         if operands is not None and operands.one_format:
             left, right = getattr(operands, read)()
-            a, b = xp.array(left[row]), xp.array(right)
-        return _after(xp, a, b, scale_a, scale_b, bias)
+            arguments |= {"a": xp.array(left[row]), "b": xp.array(right[None])}
+        return _after(xp, **arguments)
 
     return formula
 
@@ -339,7 +298,7 @@ def _wrapped(
     if operands is None or {operands.a.dtype, operands.b.dtype} != {np.dtype(np.int8)}:
         return _after(xp, a, b, scale_a, scale_b, bias)
     total = xp.array(operands.wrapped()[row].astype(np.float32))
-    return _plus(total * _column(xp, scale_a) * scale_b, bias)
+    return _plus(total * scale_a * xp.reshape(scale_b, (1, b.shape[-1])), bias)
 
 
 _FORMULAS: dict[str, Any] = {

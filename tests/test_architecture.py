@@ -22,7 +22,8 @@ FORMULAS_OF = {
     "attention_ref": {"softmax_ref"},
     "experts_ref": {"softmax_ref"},
     "fused_ref": {"activation_ref", "loss_ref", "norm_ref", "softmax_ref"},
-    "loss_ref": {"softmax_ref"},
+    "loss_ref": {"activation_ref", "softmax_ref"},
+    "scan_ref": {"activation_ref"},
 }  # whose formulas an oracle's are made of
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "question", "registry", "layernorm_ref", *OP}
 DIAGNOSIS_NEEDS |= {"records", "contexts"}

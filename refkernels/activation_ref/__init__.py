@@ -1,5 +1,5 @@
 """Activations that are formulas, with their gradients, certified: hardswish, mish, hardsigmoid,
-elu, selu, softsign, log_sigmoid, swiglu.
+elu, selu, softsign, log_sigmoid, swiglu, prelu.
 
     mish(x) -> y        mish_backward(dy, x) -> dx        Enclosures
 
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from refkernels.activation_ref import formulas
-from refkernels.activation_ref.cases import cases_of, gated
+from refkernels.activation_ref.cases import PRELU, cases_of, gated
 from refkernels.activation_ref.hardswish import HARDSWISH
 from refkernels.kernels.elementary.activations import FAST
 from refkernels.op import Direction, Op
@@ -74,6 +74,11 @@ OPS = (
         "swiglu", "swiglu swiglu_stored", "swiglu_slope swiglu_slope_stored",
         signature="a[...], b[...] -> y[...]", prepare=partial(formulas.limits, below="a"),
         cases=partial(gated, "swiglu"),
+    ),
+    formula_op(
+        "prelu", "x[... n], weight[n] -> y[... n]", params={"axis": -1},
+        prepare=formulas.by_channel, forms={"prelu": formulas.prelu},
+        backward={"prelu": formulas.prelu_gradient}, cases=PRELU,
     ),
 )  # fmt: skip
 __all__ = ["OPS", *public_names(OPS)]
@@ -165,6 +170,21 @@ def swiglu() -> None:
     arXiv:2002.05202. Otherwise as `hardswish`.
 
     Gradient: (da, db) = (dy b σ(a) (1 + a σ(-a)), dy a σ(a)); dy has the shape of y.
+    """
+
+
+@_enclosure
+def prelu() -> None:
+    """y = x for x > 0, weight x else.
+
+    weight   one number, or one for each index of x's axis `axis`, the last by default (PyTorch's
+             channels are axis 1)
+
+    The bound is u |y| where x <= 0, else 0. Raises ValueError for shapes that do not fit and for an
+    axis that x lacks. Otherwise as `hardswish`. Source: He et al. (2015), arXiv:1502.01852.
+
+    Gradient: (dx, dweight): dx = dy for x > 0, weight dy else; dweight the sum of dy x over the
+    x <= 0 that it multiplies.
     """
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.op import Case
-from refkernels.ops.cases import Arrays, case
+from refkernels.ops.cases import Arrays, case, drawn, listed, with_specials
 
 SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan)
 
@@ -81,3 +81,17 @@ def gated(op: str) -> list[Case]:
         case(op, "specials", {}, specials),
         case(op, "invariance", {"n": 259}, pair(4.0, 259)),
     ]
+
+
+def _channels(*shape: int, weight: tuple[int, ...], size: float = 4.0) -> Any:
+    return drawn(dy=shape, x=shape, x_size=size, weight=weight)
+
+
+PRELU = listed(
+    "prelu",
+    ("one", {"size": 4}, _channels(700, weight=(1,))),
+    ("channels", {"c": 3}, _channels(5, 3, 17, weight=(3,)), {"axis": 1}),
+    ("channels", {"c": 9}, _channels(37, 9, weight=(9,))),
+    ("specials", {}, with_specials(_channels(4, 3, weight=(3,)), x=np.nan, weight=-np.inf)),
+    ("invariance", {"rows": 37}, _channels(37, 7, weight=(7,))),
+)

@@ -8,6 +8,7 @@
     softsign     x / (1 + |x|)                                slope 1 / (1 + |x|)²
     log_sigmoid  -s(-x) = min(x, 0) - log(1 + e^-|x|)         slope σ(-x)
     swiglu       a σ(a) b,  σ(a) = 1 / (1 + e^-a)
+    prelu        x for x > 0, weight x else
 
 With e = e^-|x| nothing overflows. mish is x n / d, its slope (n + 4 x (1 + e) m / d) / d,
 
@@ -35,6 +36,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.op import Direction
 from refkernels.ops import Fault, Mask, Prepared
+from refkernels.ops.axes import along, axes_of
 from refkernels.ops.formula import COMPUTED_IN_FLOAT32
 
 SELU = Fraction("1.0507009873554804934193349852946"), Fraction("1.6732632423543772848170429916717")
@@ -75,7 +77,7 @@ def _log1p_exp(xp: Any, x: Any) -> Any:
     return xp.log1p(xp.exp(-abs(x)))
 
 
-def _softplus(xp: Any, x: Any) -> Any:
+def softplus(xp: Any, x: Any) -> Any:
     """max(x, 0) + log(1 + e^-|x|), or log1p(e^x) where x < 40."""
     apart = xp.where(x < 0, xp.number(0), x) + _log1p_exp(xp, x)
     direct = xp.log1p(xp.exp(xp.minimum(x, xp.number(40))))
@@ -98,12 +100,12 @@ def mish(xp: Any, x: Any) -> Any:
 
 
 def mish_softplus(xp: Any, x: Any) -> Any:
-    return x * xp.tanh(_softplus(xp, x))
+    return x * xp.tanh(softplus(xp, x))
 
 
 def mish_stored(xp: Any, x: Any) -> Any:
     """By ops that store each result in the storage format."""
-    return x * xp.store(xp.tanh(xp.store(_softplus(xp, x))))
+    return x * xp.store(xp.tanh(xp.store(softplus(xp, x))))
 
 
 def mish_slope(xp: Any, dy: Any, x: Any) -> Any:
@@ -113,7 +115,7 @@ def mish_slope(xp: Any, dy: Any, x: Any) -> Any:
 
 
 def mish_softplus_slope(xp: Any, dy: Any, x: Any) -> Any:
-    s = _softplus(xp, x)
+    s = softplus(xp, x)
     t = xp.tanh(s)
     sech2 = 1 - xp.square(t)
     gate = xp.either(sigmoid(xp, x), 1 - xp.exp(-s))
@@ -237,7 +239,7 @@ def log_sigmoid(xp: Any, x: Any) -> Any:
 
 
 def log_sigmoid_softplus(xp: Any, x: Any) -> Any:
-    return -_softplus(xp, -x)
+    return -softplus(xp, -x)
 
 
 def log_sigmoid_slope(xp: Any, dy: Any, x: Any) -> Any:
@@ -287,6 +289,37 @@ def swiglu_slope(xp: Any, dy: Any, a: Any, b: Any) -> Any:
 
 def swiglu_slope_stored(xp: Any, dy: Any, a: Any, b: Any) -> Any:
     return xp.store(dy * b) * silu_slope(xp, a), dy * xp.store(silu(xp, a))
+
+
+# --- prelu -------------------------------------------------------------------------------------
+
+
+def by_channel(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """The axis of the weights last; with one weight, all of x on an axis of rows."""
+    weight, shape = inputs["weight"], inputs["x"].shape
+    axes_of(params["axis"], shape, several=False)
+    one = weight.size == 1
+    whole = {
+        name: array.reshape(-1, 1) if one else array
+        for name, array in inputs.items()
+        if name != "weight"
+    }
+    moved, back = along(whole, -1 if one else params["axis"], whole, several=False)
+
+    def restore(name: str, array: Any) -> Any:
+        own = name == "dweight"
+        return array.reshape(weight.shape) if own else back(name, array).reshape(shape)
+
+    return Prepared({**moved, "weight": weight.reshape(-1) if one else weight}, {}, restore)
+
+
+def prelu(xp: Any, x: Any, weight: Any) -> Any:
+    return xp.where(x > 0, x, weight * x)
+
+
+def prelu_gradient(xp: Any, dy: Any, x: Any, weight: Any) -> Any:
+    below = xp.where(x > 0, xp.number(0), dy * x)
+    return xp.where(x > 0, dy, weight * dy), xp.sum(below, axis=0)
 
 
 # --- wrong ways --------------------------------------------------------------------------------
@@ -419,6 +452,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         _unstable("unguarded_softplus", lambda xp, x: -xp.log(1 + xp.exp(-x))),
     ),
+    "prelu": (),
     "swiglu": (
         fault("gelu_gate", lambda xp, a, b: _gelu(xp, a) * b),
         fault("gelu_gate", lambda xp, a, b: _gelu_tanh(xp, a) * b),

@@ -1,8 +1,9 @@
-"""Mixtures of experts, certified: the router, products by expert, and their sum.
+"""Mixtures of experts, certified: the router and its losses, products by expert, and their sum.
 
     router                w_i = s_i of the k chosen experts, else 0
     grouped_matmul        c_m = a_m b[experts_m]
     combine_experts       y_t = sum_j weights_tj x[rows_tj]
+    load_balancing_loss   n sum_i f_i P_i          router_z_loss   the mean of logsumexp(logits)²
 
 Tokens are dispatched to experts by `embedding_ref.embedding(tokens, token_of_row)`: a row of each
 choice, exactly, and the sum of the rows' gradients for each token.
@@ -39,6 +40,25 @@ OPS = (
         prepare=formulas.indexed("rows", "x"),
         forms={"weighted": formulas.combined},
         cases=cases.COMBINE,
+    ),
+    formula_op(
+        "load_balancing_loss",
+        "logits[t n] -> loss[]",
+        "t n",
+        params={"k": 1, "scale": 1.0},
+        prepare=formulas.prepare_loss,
+        forms=formulas.BALANCE,
+        cases=cases.BALANCE,
+    ),
+    formula_op(
+        "router_z_loss",
+        "logits[t n] -> loss[]",
+        "t n",
+        params={"scale": 1.0},
+        prepare=formulas.prepare_loss,
+        forms=formulas.Z_LOSS,
+        backward={"mixture": formulas.z_loss_gradient},
+        cases=cases.Z_LOSS,
     ),
 )
 __all__ = ["OPS", *public_names(OPS)]
@@ -101,6 +121,34 @@ def combine_experts() -> None:
 
     Gradient: (dx, dweights): dx_r the sum of weights_tj dy_t over its tokens, dweights_tj =
     dy_t . x[rows_tj].
+    """
+
+
+@_enclosure
+def load_balancing_loss() -> None:
+    """loss = scale n sum_i f_i P_i, f_i being the share of the tokens that have expert i among
+    their k largest logits, and P_i the mean of softmax(logits)_i over the tokens.
+
+    logits   (..., n), a token for each of the leading axes' indices
+    scale    1 as in Mixtral, where the f_i add up to k; 1 / k where they shall add up to 1
+
+    The bound is that of `router`'s choice, with sums in any order. Raises ValueError for a k that
+    does not fit. Of no tokens the loss is NaN. Otherwise as `router`. Source: Fedus et al. (2022),
+    arXiv:2101.03961, equation 4.
+
+    Gradient: dlogits = dloss scale n sum_i f_i dP_i / dlogits; f has no derivative.
+    """
+
+
+@_enclosure
+def router_z_loss() -> None:
+    """loss = scale times the mean over the tokens of logsumexp(logits)².
+
+    The bound is that of `softmax_ref.logsumexp`, sums in any order. Raises ValueError for logits
+    without an axis. Otherwise as `load_balancing_loss`. Source: Zoph et al. (2022),
+    arXiv:2202.08906, equation 5.
+
+    Gradient: dlogits = 2 dloss scale / tokens logsumexp(logits) softmax(logits).
     """
 
 

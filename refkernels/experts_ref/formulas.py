@@ -15,6 +15,7 @@ Sources: Fedus et al. (2022), arXiv:2101.03961 (Switch); Jiang et al. (2024), ar
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -26,7 +27,8 @@ from refkernels.arithmetic.wording import shown
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared
 from refkernels.ops.ordering import chosen
-from refkernels.softmax_ref.formulas import divided
+from refkernels.softmax_ref import mixtures
+from refkernels.softmax_ref.formulas import divided, total_shifted
 
 SCORES = ("softmax", "sigmoid")
 ROUTING = {
@@ -113,6 +115,62 @@ WRONG = (
     Fault("bias_in_weights", partial(routed, biased=True), derived=True),
     Fault("group_limit_ignored", _of_all_groups, derived=True),
 )
+
+
+# --- losses of the router -----------------------------------------------------------------------
+
+
+def prepare_loss(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    """All tokens on one axis. Raises ValueError for a k that does not fit, and for a number."""
+    logits = inputs["logits"]
+    if not logits.ndim:
+        raise ValueError("logits has shape (): it must be logits[... n].")
+    counts = {"k": _count("k", params["k"], logits.shape[-1])} if "k" in params else {}
+    tokens = {"logits": logits.reshape(math.prod(logits.shape[:-1]), logits.shape[-1])}
+
+    def restore(name: str, array: Any) -> Any:
+        return array.reshape(logits.shape) if name == "dlogits" else array
+
+    return Prepared({**inputs, **tokens}, {**params, **counts}, restore)
+
+
+def _of_nothing(xp: Any, logits: Any) -> Any:
+    return xp.reshape(xp.sum(xp.sum(logits), axis=-2), (logits.shape[0],)) / xp.number(0)
+
+
+def balance(xp: Any, logits: Any, k: int, scale: Any, by_scores: bool = False) -> Any:
+    """scale n sum f_i P_i."""
+    if 0 in logits.shape:
+        return _of_nothing(xp, logits)
+    s = divided(xp, x=logits)
+    taken = chosen(xp, s if by_scores else logits, k)
+    share = xp.mean(xp.where(taken, xp.number(1), xp.number(0)), axis=-2)
+    total = xp.sum(share * xp.mean(s, axis=-2))
+    return xp.reshape(total * (scale * logits.shape[-1]), (logits.shape[0],))
+
+
+def z_loss(total: Any, xp: Any, logits: Any, scale: Any) -> Any:
+    """`total`: the formula of L."""
+    if 0 in logits.shape:
+        return _of_nothing(xp, logits)
+    loss = scale * xp.mean(xp.square(total(xp, x=logits)), axis=-2)
+    return xp.reshape(loss, (logits.shape[0],))
+
+
+def z_loss_gradient(xp: Any, dloss: Any, logits: Any, scale: Any) -> Any:
+    """By the L that the forward pass kept, or computed again."""
+    if 0 in logits.shape:
+        return logits
+    total = xp.saved(mixtures.logsumexp(xp, x=logits))
+    g = xp.reshape(dloss, (-1, 1, 1)) * (2 * scale / logits.shape[-2]) * total
+    return mixtures.logsumexp_gradient(xp, dy=xp.may_store(g), x=logits)
+
+
+BALANCE = {"by_logits": balance, "by_scores": partial(balance, by_scores=True)}
+Z_LOSS = {
+    "shifted": partial(z_loss, total_shifted),
+    "mixture": partial(z_loss, mixtures.logsumexp),
+}
 
 
 # --- tokens and experts -------------------------------------------------------------------------

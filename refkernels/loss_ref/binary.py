@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from refkernels.activation_ref.formulas import sigmoid
 from refkernels.loss_ref.pairs import loss
 from refkernels.loss_ref.reduction import fault, joined, reduced, scaled
 from refkernels.ops import Fault
@@ -25,11 +26,6 @@ def _log1p_exp(xp: Any, x: Any, log1p: bool = True) -> Any:
     """log(1 + e^-|x|)."""
     e = xp.exp(-abs(x))
     return xp.log1p(e) if log1p else xp.log(1 + e)
-
-
-def _sigmoid(xp: Any, x: Any) -> Any:
-    e = xp.exp(-abs(x))
-    return xp.where(x < 0, e, xp.number(1)) / (1 + e)
 
 
 def _factor(xp: Any, target: Any, p: Any) -> Any:
@@ -59,7 +55,7 @@ def _apart(
 def _slope(
     xp: Any, g: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
 ) -> Any:
-    slope = _sigmoid(xp, x)
+    slope = sigmoid(xp, x)
     if pos_weight is not None:
         slope = _factor(xp, target, pos_weight) * slope
     slope = slope - _times(target, pos_weight)
@@ -70,7 +66,7 @@ def _complement(
     xp: Any, g: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
 ) -> Any:
     """(1 - t) - (1 + (p - 1) t) σ(-x): where both cancel, the error is absolute."""
-    positive = _sigmoid(xp, -x)
+    positive = sigmoid(xp, -x)
     if pos_weight is not None:
         positive = _factor(xp, target, pos_weight) * positive
     slope = (1 - target) - positive
@@ -80,14 +76,14 @@ def _complement(
 def _slope_apart(
     xp: Any, g: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
 ) -> Any:
-    positive = _times(target, pos_weight) * _sigmoid(xp, -x)
-    return _times((1 - target) * _sigmoid(xp, x) - positive, weight) * g
+    positive = _times(target, pos_weight) * sigmoid(xp, -x)
+    return _times((1 - target) * sigmoid(xp, x) - positive, weight) * g
 
 
 def _log_of_sigmoid(
     xp: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
 ) -> Any:
-    p = _sigmoid(xp, x)
+    p = sigmoid(xp, x)
     positive = _times(target, pos_weight) * xp.log(p)
     return _times(-(positive + (1 - target) * xp.log(1 - p)), weight)
 
@@ -97,12 +93,12 @@ def _without(xp: Any, *g: Any, of: Any, pos_weight: Any = None, **arguments: Any
 
 
 def _of_probabilities(xp: Any, x: Any, **arguments: Any) -> Any:
-    return _shifted(xp, x=_sigmoid(xp, x), **arguments)
+    return _shifted(xp, x=sigmoid(xp, x), **arguments)
 
 
 def _slope_of_probabilities(xp: Any, g: Any, x: Any, **arguments: Any) -> Any:
-    p = _sigmoid(xp, x)
-    return _slope(xp, g, x=p, **arguments) * p * _sigmoid(xp, -x)
+    p = sigmoid(xp, x)
+    return _slope(xp, g, x=p, **arguments) * p * sigmoid(xp, -x)
 
 
 def _weighted_negatives(

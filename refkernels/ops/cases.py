@@ -35,6 +35,12 @@ def case(
     return Case(name, op, regime, dict(parameters), seed, build, dtypes, directions)
 
 
+def listed(op: str, *described: Any, **shared: Any) -> Callable[[], list[Case]]:
+    """The cases of an op, each by what `case` takes after the op's name; `shared`: by name. They
+    are appended, never changed."""
+    return lambda: [case(op, *arguments, **shared) for arguments in described]
+
+
 def _short(value: int | float | str) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from refkernels.op import Case
-from refkernels.ops.cases import Arrays, case
+from refkernels.ops.cases import Arrays, case, listed
 
 Generator = np.random.Generator
 Build = Callable[[Generator, str], Arrays]
@@ -65,25 +65,6 @@ def cast_cases() -> list[Case]:
     ]
 
 
-def quantize_cases() -> list[Case]:
-    """All cases. Appended, never changed."""
-    make = partial(case, "quantize", directions=("forward",))
-    return [
-        make("tensor", {"to": "int8"}, _scaled((37, 24), (), 0.05)),
-        make("tensor", {"to": "e4m3fn"}, _scaled((37, 24), (), 0.05), {"to": "float8_e4m3fn"}),
-        make("row", {"to": "int8"}, _scaled((37, 24), (37, 1), 0.05)),
-        make("blocks", {"to": "int4"}, _scaled((12, 64), (12, 4), 0.3), {"to": "int4"}),
-        make("blocks", {"to": "e2m1fn"}, _scaled((12, 64), (3, 4), 0.3), {"to": "float4_e2m1fn"}),
-        make("zero_point", {"to": "uint8"}, _scaled((12, 64), (12, 1), 0.05, 256), {"to": "uint8"}),
-        make("zero_point", {"to": "uint4"}, _scaled((12, 64), (12, 4), 0.3, 16), {"to": "uint4"}),
-        make("away", {"to": "int8"}, _scaled((12, 24), (), 0.25), {"ties": "away"}),
-        make(
-            "specials", {"to": "e4m3fn"}, _x(12, 14, nan=True, scale=0.05), {"to": "float8_e4m3fn"}
-        ),
-        make("invariance", {"elements": 37}, _scaled((37,), (37,), 0.05)),
-    ]
-
-
 def _scaled(shape: tuple[int, ...], scales: tuple[int, ...], size: float, points: int = 0) -> Build:
     def build(rng: Generator, dtype: str) -> Arrays:
         arrays: Arrays = {
@@ -93,20 +74,6 @@ def _scaled(shape: tuple[int, ...], scales: tuple[int, ...], size: float, points
         return {**arrays, "zero_point": rng.integers(0, points, scales)} if points else arrays
 
     return build
-
-
-def dequantize_cases() -> list[Case]:
-    """All cases. Appended, never changed."""
-    make = partial(case, "dequantize", directions=("forward",))
-    return [
-        make("tensor", {"of": "int8"}, _low("int8", (37, 24), ())),
-        make("row", {"of": "e4m3fn"}, _low("float8_e4m3fn", (37, 24), (37, 1))),
-        make("blocks", {"of": "e2m1fn"}, _low("float4_e2m1fn", (12, 64), (12, 4))),
-        make("zero_point", {"of": "int4"}, _low("int4", (12, 64), (12, 4), 15)),
-        make("zero_point", {"of": "int8"}, _low("int8", (12, 64), (12, 1), 255)),
-        make("specials", {"of": "e5m2"}, _low("float8_e5m2", (12, 24), (), special=True)),
-        make("invariance", {"elements": 37}, _low("int8", (37,), (37,))),
-    ]
 
 
 def _low(
@@ -149,3 +116,32 @@ def block_cases() -> list[Case]:
         make("specials", {}, _x(6, 96, nan=True)),
         make("invariance", {"rows": 37}, _x(37, 32)),
     ]
+
+
+quantize_cases = listed(
+    "quantize",
+    ("tensor", {"to": "int8"}, _scaled((37, 24), (), 0.05)),
+    ("tensor", {"to": "e4m3fn"}, _scaled((37, 24), (), 0.05), {"to": "float8_e4m3fn"}),
+    ("row", {"to": "int8"}, _scaled((37, 24), (37, 1), 0.05)),
+    ("blocks", {"to": "int4"}, _scaled((12, 64), (12, 4), 0.3), {"to": "int4"}),
+    ("blocks", {"to": "e2m1fn"}, _scaled((12, 64), (3, 4), 0.3), {"to": "float4_e2m1fn"}),
+    ("zero_point", {"to": "uint8"}, _scaled((12, 64), (12, 1), 0.05, 256), {"to": "uint8"}),
+    ("zero_point", {"to": "uint4"}, _scaled((12, 64), (12, 4), 0.3, 16), {"to": "uint4"}),
+    ("away", {"to": "int8"}, _scaled((12, 24), (), 0.25), {"ties": "away"}),
+    ("specials", {"to": "e4m3fn"}, _x(12, 14, nan=True, scale=0.05), {"to": "float8_e4m3fn"}),
+    ("invariance", {"elements": 37}, _scaled((37,), (37,), 0.05)),
+    directions=("forward",),
+)
+
+
+dequantize_cases = listed(
+    "dequantize",
+    ("tensor", {"of": "int8"}, _low("int8", (37, 24), ())),
+    ("row", {"of": "e4m3fn"}, _low("float8_e4m3fn", (37, 24), (37, 1))),
+    ("blocks", {"of": "e2m1fn"}, _low("float4_e2m1fn", (12, 64), (12, 4))),
+    ("zero_point", {"of": "int4"}, _low("int4", (12, 64), (12, 4), 15)),
+    ("zero_point", {"of": "int8"}, _low("int8", (12, 64), (12, 1), 255)),
+    ("specials", {"of": "e5m2"}, _low("float8_e5m2", (12, 24), (), special=True)),
+    ("invariance", {"elements": 37}, _low("int8", (37,), (37,))),
+    directions=("forward",),
+)

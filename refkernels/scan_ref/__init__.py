@@ -1,8 +1,9 @@
-"""Scans whose state is a matrix, certified: linear attention with decays, and the selective
-scan of Mamba 2.
+"""Scans whose state is a matrix, certified: linear attention with decays, the gated delta
+rule, and the selective scan of Mamba 2.
 
     linear_attention   S_t = a_t S_(t-1) + k_t v_tᵀ,   y_t = scale S_tᵀ q_t
-    selective_scan     the same with q = C, k = B, v = dt x and a = e^(dt A), plus D x
+    gated_delta_rule   the same with u_t = b_t (v_t - a_t S_(t-1)ᵀ k_t) in the place of v_t
+    selective_scan     linear attention with q = C, k = B, v = dt x and a = e^(dt A), plus D x
 
 `formulas` computes them step by step and chunk by chunk; `OPS` lists the ops.
 """
@@ -38,6 +39,17 @@ OPS = (
         faults=formulas.faults(lambda scan: scan),
         cases=cases.linear_attention_cases,
     ),
+    formula_op(
+        "gated_delta_rule",
+        "q[... t d], k[... t d], v[... t e], beta[... t], g[... t]?, "
+        "initial_state[... d e]? -> y[... t e], state[... d e]",
+        "t d",
+        params={"scale": None},
+        prepare=formulas.prepare,
+        forms=formulas.FORMS,
+        faults=formulas.faults(lambda scan: scan),
+        cases=cases.DELTA,
+    ),
 )
 __all__ = ["OPS", *public_names(OPS)]
 _enclosures = enclosures_of(OPS)
@@ -64,6 +76,22 @@ def linear_attention() -> None:
     Gradient: (dq, dk, dv, dg, dgk, dinitial_state), the gradients of sum(dy y) by the inputs
     that are given: dq_t = scale S_t dy_t, the others by dS_t = scale q_t dy_tT + a_(t+1)
     dS_(t+1). The last state has no cotangent.
+    """
+
+
+@_enclosures
+def gated_delta_rule() -> None:
+    """S_t = a_t S_(t-1) + k_t u_tT, u_t = b_t (v_t - a_t S_(t-1)T k_t), y_t = scale S_tT q_t.
+
+    beta    (..., t), b_t, how far the value that k_t reads is replaced; g: the logarithms of a_t
+
+    The other arrays are those of `linear_attention`, and so is the bound; in chunks the u_t are
+    solved for by forward substitution. It grows with the steps where keys are far from unit length:
+    k and q are taken as they are. Otherwise as `linear_attention`. Source: Yang, Kautz and
+    Hatamizadeh (2024), arXiv:2412.06464.
+
+    Gradient: (dq, dk, dv, dbeta, dg, dinitial_state), the gradients of sum(dy y) by the inputs that
+    are given: dv_t = b_t du_t, du_t = dS_tT k_t. The last state has no cotangent.
     """
 
 

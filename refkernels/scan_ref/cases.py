@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from refkernels.op import Case
-from refkernels.ops.cases import Arrays, case
+from refkernels.ops.cases import Arrays, listed, with_specials
 
 Generator = np.random.Generator
 Build = Callable[[Generator, str], Arrays]
-
-
-def linear_attention_cases() -> list[Case]:
-    """All cases. Appended, never changed."""
-    make = partial(case, "linear_attention")
-    return [
-        make("steps", {"t": 7}, _drawn((2, 3), 7, 4, 3)),
-        make("steps", {"t": 1}, _drawn((2,), 1, 4, 3)),
-        make("decay", {"of": "step"}, _drawn((2,), 7, 4, 3, "g")),
-        make("decay", {"of": "channel"}, _drawn((2,), 7, 4, 3, "gk")),
-        make("decay", {"of": "both"}, _drawn((2,), 8, 4, 3, "g", "gk")),
-        make("state", {"t": 5}, _drawn((2,), 5, 4, 3, "g", "initial_state")),
-        make("chunks", {"t": 66}, _drawn((2,), 66, 3, 2, "g", forget=0.02)),
-        make("scale", {"scale": 1.0}, _drawn((2,), 7, 4, 3, "g"), {"scale": 1.0}),
-        make("specials", {}, _special),
-        make("invariance", {"rows": 37}, _drawn((37,), 5, 4, 3, "g")),
-    ]
 
 
 def _drawn(
@@ -60,20 +40,27 @@ def _special(rng: Generator, dtype: str) -> Arrays:
     return arrays
 
 
-def selective_scan_cases() -> list[Case]:
-    """All cases. Appended, never changed."""
-    make = partial(case, "selective_scan")
-    softplus: dict[str, Any] = {"dt_softplus": True}
-    return [
-        make("steps", {"t": 7}, _model((2,), 7, 4, 3, 2, 2)),
-        make("groups", {"g": 1, "h": 4}, _model((2,), 6, 4, 2, 1, 3)),
-        make("skip", {"t": 6}, _model((2,), 6, 2, 3, 1, 3, "D")),
-        make("softplus", {"bias": True}, _model((2,), 6, 2, 3, 1, 3, "dt_bias"), softplus),
-        make("state", {"t": 5}, _model((2,), 5, 2, 3, 1, 3, "D", "dt_bias", "initial_state")),
-        make("chunks", {"t": 66}, _model((2,), 66, 2, 2, 1, 2, "D", step=0.02)),
-        make("specials", {}, _special_model),
-        make("invariance", {"rows": 37}, _model((37,), 5, 2, 2, 1, 3, "D")),
-    ]
+def _corrected(leading: tuple[int, ...], t: int, *gates: str, forget: float = 0.5) -> Build:
+    """Keys of unit length, as models have them."""
+
+    def build(rng: Generator, dtype: str) -> Arrays:
+        arrays = _drawn(leading, t, 4, 3, *gates, forget=forget)(rng, dtype)
+        arrays["k"] /= np.linalg.norm(arrays["k"], axis=-1, keepdims=True)
+        return {**arrays, "beta": rng.random((*leading, t))}
+
+    return build
+
+
+DELTA = listed(
+    "gated_delta_rule",
+    ("steps", {"t": 7}, _corrected((2, 3), 7)),
+    ("steps", {"t": 1}, _corrected((2,), 1, "g")),
+    ("decay", {"of": "step"}, _corrected((2,), 9, "g")),
+    ("state", {"t": 5}, _corrected((2,), 5, "g", "initial_state")),
+    ("chunks", {"t": 66}, _corrected((2,), 66, "g", forget=0.02)),
+    ("specials", {}, with_specials(_corrected((4,), 5, "g"), v=np.nan)),
+    ("invariance", {"rows": 37}, _corrected((37,), 5, "g")),
+)
 
 
 def _model(
@@ -103,3 +90,31 @@ def _special_model(rng: Generator, dtype: str) -> Arrays:
     arrays = _model((3,), 5, 2, 2, 1, 3)(rng, dtype)
     arrays["x"][0, 2, 1, 0], arrays["B"][1, 2, 0, 1], arrays["dt"][2, 2, 1] = np.nan, np.inf, np.inf
     return arrays
+
+
+linear_attention_cases = listed(
+    "linear_attention",
+    ("steps", {"t": 7}, _drawn((2, 3), 7, 4, 3)),
+    ("steps", {"t": 1}, _drawn((2,), 1, 4, 3)),
+    ("decay", {"of": "step"}, _drawn((2,), 7, 4, 3, "g")),
+    ("decay", {"of": "channel"}, _drawn((2,), 7, 4, 3, "gk")),
+    ("decay", {"of": "both"}, _drawn((2,), 8, 4, 3, "g", "gk")),
+    ("state", {"t": 5}, _drawn((2,), 5, 4, 3, "g", "initial_state")),
+    ("chunks", {"t": 66}, _drawn((2,), 66, 3, 2, "g", forget=0.02)),
+    ("scale", {"scale": 1.0}, _drawn((2,), 7, 4, 3, "g"), {"scale": 1.0}),
+    ("specials", {}, _special),
+    ("invariance", {"rows": 37}, _drawn((37,), 5, 4, 3, "g")),
+)
+
+
+selective_scan_cases = listed(
+    "selective_scan",
+    ("steps", {"t": 7}, _model((2,), 7, 4, 3, 2, 2)),
+    ("groups", {"g": 1, "h": 4}, _model((2,), 6, 4, 2, 1, 3)),
+    ("skip", {"t": 6}, _model((2,), 6, 2, 3, 1, 3, "D")),
+    ("softplus", {"bias": True}, _model((2,), 6, 2, 3, 1, 3, "dt_bias"), {"dt_softplus": True}),
+    ("state", {"t": 5}, _model((2,), 5, 2, 3, 1, 3, "D", "dt_bias", "initial_state")),
+    ("chunks", {"t": 66}, _model((2,), 66, 2, 2, 1, 2, "D", step=0.02)),
+    ("specials", {}, _special_model),
+    ("invariance", {"rows": 37}, _model((37,), 5, 2, 2, 1, 3, "D")),
+)

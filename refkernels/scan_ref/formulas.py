@@ -2,8 +2,9 @@
 
     S_t = a_t S_(t-1) + k_t v_tᵀ,   y_t = scale S_tᵀ q_t,   a_t = e^(g_t)
 
-`recurrent` takes one step after the other. `chunked` computes a chunk of 64 steps by products of
-matrices, G being the sums of g in the chunk and S the state before it:
+The gated delta rule writes u_t = b_t (v_t - a_t S_(t-1)ᵀ k_t) in the place of v_t. `recurrent`
+takes one step after the other. `chunked` computes a chunk of 64 steps by products of matrices, G
+being the sums of g in the chunk and S the state before it:
 
     y_t = scale (e^(G_t) Sᵀ q_t + sum_(s <= t) e^(G_t - G_s) (q_t . k_s) v_s)
 
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.activation_ref.formulas import softplus
 from refkernels.arithmetic.scalars import as_real
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared
@@ -60,7 +62,8 @@ def _arranged(xp: Any, q: Any, scale: Any, g: Any = None, gk: Any = None) -> tup
 
 def recurrent(
     xp: Any, q: Any, k: Any, v: Any, scale: Any = None, initial_state: Any = None,
-    decay_after: bool = False, read_first: bool = False, format: str = "", **gates: Any,
+    beta: Any = None, decay_after: bool = False, read_first: bool = False, format: str = "",
+    **gates: Any,
 ) -> Any:  # fmt: skip
     """y and the last state. The options are wrong ways: the new term decays too; y_t is read before
     step t; the state is kept in a format."""
@@ -75,6 +78,9 @@ def recurrent(
         kept = None if decay is None else _turned(xp, at(decay))
         if kept is not None and state is not None and not decay_after:
             state = kept * state
+        if beta is not None:
+            known = value if state is None else value - xp.matmul(at(k), state)
+            value = at(_column(xp, beta)) * known
         added = _turned(xp, at(k)) * value
         state = added if state is None else state + added
         if kept is not None and decay_after:
@@ -92,23 +98,26 @@ def recurrent(
 
 def chunked(
     xp: Any, q: Any, k: Any, v: Any, scale: Any = None, initial_state: Any = None,
-    carried: bool = True, **gates: Any,
+    beta: Any = None, carried: bool = True, **gates: Any,
 ) -> Any:  # fmt: skip
     """`carried` False is a wrong way: every chunk begins with an empty state."""
     if not q.shape[-2]:
         return recurrent(xp, q, k, v, scale, initial_state, **gates)
+    beta = None if beta is None else _column(xp, beta)
     q, log_decay = _arranged(xp, q, scale, **gates)
     state, outputs, steps = initial_state, [], q.shape[-2]
     for start in range(0, steps, CHUNK):
         places = np.arange(start, min(start + CHUNK, steps))
-        parts = (None if a is None else xp.take(a, places, axis=-2) for a in (q, k, v, log_decay))
+        arrays = (q, k, v, log_decay, beta)
+        parts = (None if a is None else xp.take(a, places, axis=-2) for a in arrays)
         y, state = _chunk(xp, state if carried or not start else None, *parts)
         outputs.append(y)
     return xp.concatenate(outputs, axis=-2), state
 
 
-def _chunk(xp: Any, state: Any, q: Any, k: Any, v: Any, log_decay: Any) -> Any:
+def _chunk(xp: Any, state: Any, q: Any, k: Any, v: Any, log_decay: Any, beta: Any) -> Any:
     total = None if log_decay is None else xp.cumsum(log_decay, axis=-2)
+    v = v if beta is None else _written(xp, state, k, v, total, beta)
     y = xp.matmul(xp.store(_weights(xp, q, k, total)), v)
     if total is not None:
         last = xp.take(total, np.array([q.shape[-2] - 1]), axis=-2)
@@ -118,6 +127,19 @@ def _chunk(xp: Any, state: Any, q: Any, k: Any, v: Any, log_decay: Any) -> Any:
         return y, added
     y = y + xp.matmul(q, xp.store(state))
     return y, added + (state if total is None else _turned(xp, xp.exp(last)) * state)
+
+
+def _written(xp: Any, state: Any, k: Any, v: Any, total: Any, beta: Any) -> Any:
+    """The u of a chunk, by forward substitution: each needs all before it."""
+    if state is not None:
+        v = v - xp.matmul(k if total is None else k * xp.exp(total), xp.store(state))
+    v, weights = beta * v, xp.store(beta * _weights(xp, k, k, total))
+    rows = [xp.take(v, np.array([0]), axis=-2)]
+    for t in range(1, v.shape[-2]):
+        before = xp.take(xp.take(weights, np.array([t]), axis=-2), np.arange(t), axis=-1)
+        known = xp.matmul(before, xp.concatenate(rows, axis=-2))
+        rows.append(xp.take(v, np.array([t]), axis=-2) - known)
+    return xp.concatenate(rows, axis=-2)
 
 
 def _weights(xp: Any, q: Any, k: Any, total: Any) -> Any:
@@ -156,17 +178,13 @@ def prepare_selective(
     return Prepared(inputs, {"dt_softplus": params["dt_softplus"]})
 
 
-def _softplus(xp: Any, x: Any) -> Any:
-    return xp.maximum(x, xp.number(0)) + xp.log1p(xp.exp(-abs(x)))
-
-
 def selective(
     scan: Any, xp: Any, x: Any, dt: Any, A: Any, B: Any, C: Any, D: Any = None,
     dt_bias: Any = None, initial_state: Any = None, dt_softplus: bool = False,
 ) -> Any:  # fmt: skip
     """`scan`: the formula of the recurrence with q = C, k = B, v = dt x and g = dt A."""
     step = dt if dt_bias is None else dt + dt_bias
-    step = _softplus(xp, step) if dt_softplus else step
+    step = softplus(xp, step) if dt_softplus else step
     heads = np.arange(x.shape[-2]) * B.shape[-2] // max(x.shape[-2], 1)
     q, k = (_heads_first(xp, xp.take(a, heads, axis=-2)) for a in (C, B))
     rates = _turned(xp, step * A)

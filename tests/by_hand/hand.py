@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from hand_functions import FUNCTIONS
 from hand_losses import LOSSES
+from hand_models import MODELS
 from hand_numbers import OPPOSITE, Numbers, Rounding, exact, rounded
 from hand_products import PRODUCTS
 from hand_quantization import QUANTIZERS
@@ -28,6 +29,7 @@ from mpmath import mp
 
 DEFINITIONS: dict[str, Callable[..., Any]] = {
     **FUNCTIONS, **REDUCTIONS, **NORMS, **LOOKUPS, **PRODUCTS, **LOSSES, **STEPS, **QUANTIZERS,
+    **MODELS,
 }  # fmt: skip
 GRADIENTS = {"embedding": embedding_gradient}  # where the definition is no derivative
 ABSENT = {"weight": 1, "bias": 0}  # what an input that is left out is in the definition

@@ -17,7 +17,11 @@ from refkernels.frameworks.catalog import Framework
 from refkernels.frameworks.gateway import Session
 
 ATTENTION = ("attention", "rotary")
-FUSED = {"selective_log_softmax", *(op.name for op in (*fused_ref.OPS, *experts_ref.OPS))}
+FUSED = {
+    "selective_log_softmax",
+    "gated_delta_rule",
+    *(op.name for op in (*fused_ref.OPS, *experts_ref.OPS)),
+}
 SCANS = ("linear_attention", "selective_scan")
 OPS = {name: op.outputs[0] for name, op in registry.ops().items()}
 LOSSES = (

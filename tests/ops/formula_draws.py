@@ -26,15 +26,16 @@ DOMAINS: dict[tuple[str, str], Any] = {
 }
 """What an input's numbers become where an op is not defined for all."""
 EVEN = {("rotary", "d")}
-FEW = {("linear_attention", "t"): 3, ("selective_scan", "t"): 3}
+FEW = dict.fromkeys(
+    [(op, "t") for op in ("linear_attention", "selective_scan", "gated_delta_rule")], 3
+)
 """Letters of at most so many: of steps, each of which is computed after the other."""
 SHARED = {"selective_scan": ("h", "g")}
 """A letter whose length is a multiple of another's."""
 """Letters whose length is even: of what is taken in pairs."""
 BELOW = {
     ("attention", "lengths"): "n", ("combine_experts", "rows"): "r",
-    ("grouped_matmul", "experts"): "g",
-}  # fmt: skip
+    ("grouped_matmul", "experts"): "g",   }  # fmt: skip
 """Letters that an input's integers are below the length of."""
 
 
@@ -101,6 +102,7 @@ def draw(
         lengths.setdefault(letter, int(rng.integers(1, 9)))
     for letter in lengths:
         lengths[letter] += lengths[letter] % 2 if (op.name, letter) in EVEN else 0
+        lengths[letter] = int(letter) if letter.isdigit() else lengths[letter]
         lengths[letter] = min(lengths[letter], FEW.get((op.name, letter), lengths[letter]))
     if op.name in SHARED:
         whole_of, part = SHARED[op.name]

@@ -67,6 +67,7 @@ FORMULAS = {
     "rotary": "PyTorch ops", "glu": "PyTorch ops", "bias_gelu": "PyTorch ops",
     "add_rms_norm": "PyTorch ops", "lora_linear": "PyTorch ops",
     "linear_cross_entropy": "PyTorch ops", "selective_log_softmax": "PyTorch ops",
+    "gated_delta_rule": "PyTorch ops", "load_balancing_loss": "PyTorch ops",
     "router": "PyTorch ops", "combine_experts": "PyTorch ops",
 }  # fmt: skip
 
@@ -335,6 +336,29 @@ def block_quantize(
     y = torch.where(scale == 0, torch.zeros_like(blocks), blocks / scale)
     y = y.clamp(-largest, largest).to(kind).to(x.dtype).reshape(x.shape)
     return {"y": y, "scale": scale[..., 0]}
+
+
+def gated_delta_rule(q, k, v, beta, g=None, initial_state=None, scale=None):
+    """Step by step, as in models."""
+    state = k.new_zeros(*k.shape[:-2], k.shape[-1], v.shape[-1])
+    state, y = state if initial_state is None else initial_state, []
+    for t in range(q.shape[-2]):
+        state = state if g is None else state * g[..., t, None, None].exp()
+        key = k[..., t, :, None]
+        read = (state * key).sum(-2)
+        written = (v[..., t, :] - read) * beta[..., t, None]
+        state = state + key * written[..., None, :]
+        y.append((state * q[..., t, :, None]).sum(-2))
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    return {"y": torch.stack(y, -2) * scale, "state": state}
+
+
+def load_balancing_loss(logits, k=1, scale=1.0):
+    """As in Mixtral's code."""
+    rows = logits.flatten(0, -2)
+    p, n = torch.softmax(rows, -1), rows.shape[-1]
+    share = F.one_hot(p.topk(k, -1).indices, n).sum(-2).to(p.dtype).mean(0)
+    return scale * n * (share * p.mean(0)).sum()
 
 
 def router(
