@@ -34,7 +34,8 @@ QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/
 	tests/cli/test_cli.py::test_numbers_however_wrong_are_data_and_end_with_0 \
 	--ignore=tests/arithmetic/test_mode.py --ignore=tests/arithmetic/test_waiting.py \
 	--ignore=tests/arithmetic/test_no_arithmetic.py --ignore=tests/metrology/test_judgement.py \
-	--ignore=tests/metrology/test_wider_inputs.py --ignore=tests/metrology/test_outputs.py
+	--ignore=tests/metrology/test_wider_inputs.py --ignore=tests/metrology/test_outputs.py \
+	--ignore=tests/metrology/test_avoidable.py --ignore=tests/arithmetic/test_fast_math.py
 NOTEBOOKS := --nbmake --nbmake-timeout=120 notebooks
 
 unexport PYTHONDONTWRITEBYTECODE  # pip compiles nothing ahead: what is imported is compiled once
