@@ -53,8 +53,8 @@ def main() -> None:
             )
             question = kernel["op"], inputs, outputs, kernel["params"], kernel["direction"]
             found = refkernels.explain(*question)
-            named = (c for c in found.candidates if c.cause == found.cause and c.confidence)
-            best = next(named, None)
+            causes = (c for c in found.candidates if c.cause == found.cause and c.confidence)
+            best = next(causes, None)
             bits = best.evidence.bits if best is not None and best.evidence else 0.0
             row = (
                 "as expected" if as_expected(kernel["expect"], found) else "NOT",
