@@ -86,7 +86,11 @@ def _with_all_bits(
 ) -> Iterator[Claim]:
     """Of each cause the first way with all bits; right ways say how often others have them."""
     product = sampled.product
-    ways = list(multiplications(_digits(product.a, product.b), product.terms))
+    ways = [
+        (architecture, how)
+        for architecture, how in multiplications(_digits(product.a, product.b), product.terms)
+        if how.stored is None or _adds(product, how.length)
+    ]
     if not truth.ordinary:
         ways += [("", how) for how in _accumulators(product, got)]
     if product.bias is not None and formats.of(got) in _NARROW:
@@ -156,13 +160,18 @@ def by_name(name: str, product: Product) -> Multiplication | None:
 
 
 def _accumulators(product: Product, got: Array) -> Iterator[Multiplication]:
-    """Those of 16 bits that can give the outputs. One that holds the whole sum before it rounds is
-    none."""
+    """Those of 16 bits that can give the outputs."""
     own = formats.of(got)
     for format in (own,) if own in _NARROW else _NARROW:
         if _can_give(got, product, own, format):
             accumulators = narrow_accumulators(format, own != format)
-            yield from (how for how in accumulators if how.core.k < product.terms)
+            yield from (how for how in accumulators if _adds(product, how.core.k))
+
+
+def _adds(product: Product, length: int) -> bool:
+    """Whether sums of so many terms are added: not where all terms that are not 0 are in one."""
+    terms = (product.a != 0).any(axis=0) & (product.b != 0).any(axis=1)
+    return np.unique(np.flatnonzero(terms) // length).size > 1
 
 
 def _can_give(got: Array, product: Product, output_format: Format, format: Format) -> bool:

@@ -84,13 +84,14 @@ def test_wrong_elements_beside_the_sample_are_no_accumulator() -> None:
         assert explanation.cause == "corrupted_elements"
 
 
-@pytest.mark.parametrize("terms", [1, 8, 31, 32])
+@pytest.mark.parametrize("terms", [1, 8, 31, 32, 40])
 @pytest.mark.parametrize("format", ["float16", "bfloat16"])
 def test_a_float32_accumulator_of_numbers_in_16_bits_is_not_narrow(format: str, terms: int) -> None:
     """The product is stored before the bias is added, and all arrays are handed over in float32."""
     rng = np.random.default_rng(terms)
     dtype = formats.get(format).storage
     x, weight = (rng.standard_normal((24, terms)).astype(dtype).astype(np.float32) for _ in "xw")
+    x[:, 32:] = 0.0  # a padded batch has no more terms
     bias = rng.standard_normal(24).astype(dtype).astype(np.float32)
     product = (x @ weight.T).astype(dtype).astype(np.float32)
     y = (product + bias).astype(dtype).astype(np.float32)

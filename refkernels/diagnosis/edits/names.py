@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from importlib import resources
+from math import prod
 from typing import Any
 
 from refkernels.contexts.graph import Node
@@ -112,6 +113,7 @@ def formula_of(node: Node, depth: int = _DEPTH) -> str:
         "pivot": "max",
         "library": "f",
         "step": "round",
+        "scatter_add": "sum",
     }
     inside = ", ".join(formula_of(part, depth - 1) for part in parts)
     return f"{name.get(node.op, node.op)}({inside})"
@@ -119,7 +121,8 @@ def formula_of(node: Node, depth: int = _DEPTH) -> str:
 
 def _shown(node: Node) -> Node:
     node = through(node)
-    return _shown(node.operands[0]) if node.op == "either" else node
+    moved = node.op == "scatter_add" and prod(node.operands[0].shape) == prod(node.shape)
+    return _shown(node.operands[0]) if moved or node.op == "either" else node
 
 
 def _within(node: Node, part: Node, depth: int) -> str:
