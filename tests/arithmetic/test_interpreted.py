@@ -7,6 +7,7 @@ from refkernels.arithmetic.fma import fma
 from refkernels.arithmetic.interpreted import _ROUNDED_TWICE, by_rationals, interpreted
 from refkernels.arithmetic.jit import njit
 from refkernels.elementary_ref import functions as elementary
+from refkernels.registry import ops
 from refkernels.trig_ref import functions as trigonometric
 
 FUNCTIONS = [*elementary.FUNCTIONS, *trigonometric.FUNCTIONS]
@@ -43,12 +44,17 @@ def test_a_fused_multiply_that_rounds_twice_is_detected() -> None:
         assert float(a * b + c) != fused(*_ROUNDED_TWICE[1])
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
-def test_double_doubles_of_a_function_have_the_kernels_bits(function) -> None:  # type: ignore[no-untyped-def]
+KERNELS = {function.name: (function.values, function.slopes) for function in FUNCTIONS} | {
+    f"fast {name}": (op.fast.values,) for name, op in ops().items() if op.fast and op.fast.values
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_double_doubles_of_a_function_have_the_kernels_bits(name: str) -> None:
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 1 << 64, 60, dtype=np.uint64)
     x = np.concatenate([rng.normal(0.0, 3.0, 40), bits.view(np.float64), SPECIAL])
-    for kernel in (function.values, function.slopes):
+    for kernel in KERNELS[name]:
         wanted, got = ([*np.zeros((3, x.size)), np.zeros(x.size, np.int64)] for _ in range(2))
         kernel(x, *wanted)
         with np.errstate(all="ignore"):

@@ -13,7 +13,6 @@ further operation and constant. x is a float32, so that x + 3 is rounded only wh
 The zeros have the signs that the formulas give.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from refkernels.arithmetic.eft import fast_two_sum, fma, two_prod, two_sum
 from refkernels.arithmetic.fast import Fast
+from refkernels.arithmetic.filling import filled
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.kernels.elementary.exponential import exp_fast, expm1_fast
@@ -62,14 +62,13 @@ def hardswish(x: Any, hi: Any) -> None:
         hi[i] = _gated(v, v, v)[0]
 
 
-@njit(nogil=True)
-def gated(weighted: bool, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
-    """hardswish, where `weighted`, or hardsigmoid, of float32 numbers as double-doubles."""
-    for i in range(x.size):
-        w = x[i] if weighted else 1.0
-        y, low, radius[i] = _gated(x[i], w, w)
-        hi[i], lo[i] = fast_two_sum(y, low)
-        scale[i] = 0
+@inner
+def gated(weighted: bool, x: Any) -> Any:
+    """hardswish, where `weighted`, or hardsigmoid, of a float32 number as a double-double."""
+    w = x if weighted else 1.0
+    y, low, radius = _gated(x, w, w)
+    hi, lo = fast_two_sum(y, low)
+    return hi, lo, radius, 0
 
 
 @njit(nogil=True)
@@ -117,8 +116,8 @@ def mish(x: Any, hi: Any) -> None:
 
 
 _KERNELS: tuple[tuple[Any, ...], ...] = (
-    (hardsigmoid, 2.0**-51, functools.partial(gated, False)),
-    (hardswish, 2.0**-51, functools.partial(gated, True)),
+    (hardsigmoid, 2.0**-51, filled(gated, False)),
+    (hardswish, 2.0**-51, filled(gated, True)),
     (softsign, 2.0**-51),
     (selu, 2.0**-49),
     (log_sigmoid, 2.0**-49),
