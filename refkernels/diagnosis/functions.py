@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import formulas, models
-from refkernels.diagnosis.edits.names import named
-from refkernels.diagnosis.fit import LIKE, Fit, sized
-from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
+from refkernels.diagnosis import models
+from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.hypothesis import Claim
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.wrong import FEW, faithful, pattern, wrong_elements
 
@@ -22,29 +21,11 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
     for name, got in outputs.items():
         if not problem.op.function or fits[name].ordinary:
             continue
-        claims = [*known.errors(problem, name, got, fits[name])] if known.errors else []
-        claims += _cancelling_forms(problem, fits[name], got)
+        claims = known.errors(problem, name, got, fits[name]) if known.errors else []
         yield from claims
         outcomes = [claim.prediction.outcome for claim in claims]
         if all(outcome is not None and not outcome.fits for outcome in outcomes):
             yield from _fast_approximation(problem, name, got)
-
-
-def _cancelling_forms(problem: Problem, truth: Fit, got: Array) -> Iterator[Claim]:
-    """The forms in which kernels write the function that lose digits wherever the kernel does, as
-    1 + erf in a tail: within a few of their bounds, with errors of no smaller size. No library's
-    function is modelled, so that their bits show nothing."""
-    name, wrong = truth.output, wrong_elements(problem, truth.output, got)
-    error = np.abs(to_float64(got) - np.asarray(problem.truth.reference[name]))
-    own = problem.definition.of(problem.direction).forms
-    for text, form in formulas.of_function(problem).items() if wrong.any() else ():
-        asked = problem.direction, form, problem.inputs, problem.params, problem.format
-        bound, sharp = problem.definition.bounded(*asked)[name][wrong], problem.sharp(name)[wrong]
-        if text not in own and np.all((bound > sharp) & (error[wrong] <= LIKE * bound)):
-            size = sized(problem, name, got, problem.computed(form)[name]).over_plain
-            outcome = Outcome(size >= 1.0 / LIKE, 0, got.size, None, size)
-            cause, details = named("unstable_identity", {"formula": text}, {"op": problem.op.name})
-            yield Claim(cause, name, Prediction(outcome=outcome), details)
 
 
 def _fast_approximation(problem: Problem, name: str, got: Array) -> list[Claim]:
