@@ -98,7 +98,9 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     def by_group(array: Array, kept: tuple[int, ...], axis: int) -> Array:
         if array.ndim != len(kept) + 1:
             array = np.expand_dims(np.broadcast_to(array, kept), axis)
-        return np.broadcast_to(array, np.insert(kept, axis % (len(kept) + 1), max(groups, 1)))
+        wide = [*kept]
+        wide.insert(axis % (len(kept) + 1), max(groups, 1))
+        return np.broadcast_to(array, wide)
 
     number = int(np.prod(rows))
     arrays = {

@@ -370,15 +370,18 @@ class RoundedArithmetic(Context):
         terms = np.moveaxis(data(a), axis, -1)
         shape = math.prod(terms.shape[:-1]), terms.shape[-1]
         rows = np.ascontiguousarray(terms[..., self._places(shape[1])]).reshape(shape)
-        statistics = np.empty((2, shape[0]), rows.dtype)
-        sums_in_order.welford(rows, *statistics)
+        statistics = np.zeros((2, shape[0]), rows.dtype)
+        if rows.size < _MANY:
+            _stream(rows, *statistics)
+        else:
+            sums_in_order.welford(rows, *statistics)
         mean, squares = (part.reshape(terms.shape[:-1]) for part in statistics)
         return self.value(np.expand_dims(mean, axis)), self.value(np.expand_dims(squares, axis))
 
     def matmul(self, a: Value, b: Value) -> RoundedValue:
         """Many by a kernel; else a block of a's rows at a time, so that the products fit into
         memory."""
-        if self._by_kernel(data(a), math.prod(a.shape) * b.shape[-1]):
+        if self._by_kernel(data(a), math.prod(a.shape) * data(b).shape[-1]):
             return self.value(_products(data(a), data(b)))
         left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]
         batch = np.broadcast_shapes(left.shape[:-3], right.shape[:-3])
@@ -451,6 +454,15 @@ def _adders(network: Network, n: int) -> list[tuple[Array, Array]]:
     if network == "Kogge-Stone":  # Hillis and Steele's
         return [(places[s:], places[:-s]) for s in steps]
     return [((late := places[places & s > 0]), late // s * s - 1) for s in steps]
+
+
+def _stream(rows: Array, mean: Array, squares: Array) -> None:
+    """`sums_in_order.welford`, of all rows at once."""
+    with np.errstate(all="ignore"):
+        for count, column in enumerate(np.ascontiguousarray(rows.T), 1):
+            before = column - mean
+            mean += before / rows.dtype.type(count)
+            squares += before * (column - mean)
 
 
 def _products(a: Array, b: Array) -> Array:

@@ -61,7 +61,7 @@ SHAPES: list[tuple[str, dict[str, Any], str]] = [  # refused with a ValueError
     ("linear", {"weight": ones(3, 2)}, "out_features"),
     ("linear", {"bias": ones(3)}, "(4,)"),
     ("linear", {"dy": ones(2, 3)}, "(2, 4)"),
-    ("scaled_matmul", {"scale_a": ones(3)}, "a's rows"),
+    ("scaled_matmul", {"scale_a": ones(3)}, "it must be a number, or"),
     ("scaled_matmul", {"scale_b": ones(3)}, "it must be a number, or"),
     ("scaled_matmul", {"b": ones(2, 3, dtype=np.int8)}, "(K, N)"),
     ("scaled_matmul", {**GROUPS, "scale_a": ones(2, 4)}, "scale_a has shape"),

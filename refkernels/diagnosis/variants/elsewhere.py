@@ -3,6 +3,7 @@ axes in each other's place, the op along another axis; and the inputs that a cal
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Iterator
@@ -137,9 +138,9 @@ def other_axis(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for alternative, length in enumerate(x.shape):
         fits = keeps or reduced[alternative] == reduced[axis]
         if alternative != axis % x.ndim and length > 1 and fits:
-            yield Variant(
-                "wrong_axes", {"axes": [alternative]}, problem.ask(params={"axis": alternative})
-            )
+            with contextlib.suppress(ValueError):  # another input does not fit this axis
+                answer = problem.ask(params={"axis": alternative})
+                yield Variant("wrong_axes", {"axes": [alternative]}, answer)
 
 
 def exchanged_axes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
