@@ -257,15 +257,8 @@ def forward_plain(
     streams or merges would look unusual; one-pass variance looks unusual beside either. Raises as
     `layernorm` does.
     """
-    return layernorm(
-        x,
-        weight,
-        bias,
-        eps=eps,
-        normalized_shape=normalized_shape,
-        format=format,
-        algorithm="welford",
-    )
+    options: dict[str, Any] = {"eps": eps, "normalized_shape": normalized_shape}
+    return layernorm(x, weight, bias, format=format, algorithm="welford", **options)
 
 
 def backward_plain(
@@ -280,13 +273,5 @@ def backward_plain(
 ) -> BackwardArrays:
     """The gradients by plain sequential sums, with Welford's statistics as in `forward_plain`.
     Raises as `layernorm_backward` does."""
-    return layernorm_backward(
-        dy,
-        x,
-        weight,
-        bias,
-        eps=eps,
-        normalized_shape=normalized_shape,
-        format=format,
-        algorithm="welford",
-    )
+    options: dict[str, Any] = {"eps": eps, "normalized_shape": normalized_shape}
+    return layernorm_backward(dy, x, weight, bias, format=format, algorithm="welford", **options)

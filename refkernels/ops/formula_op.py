@@ -11,6 +11,7 @@ from typing import Any
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import BINARY64
+from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.elementwise.oracle import screened
 from refkernels.op import DIRECTIONS, Case, Invariant, Op
@@ -83,6 +84,7 @@ def formula_op(
 def _screened(fast: Fast, settled: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """The forward pass of an op of one input and one output, by its float64 tier first."""
 
+    @with_default_fenv
     def forward(x: Any, *, certify: Certify = "enclosure") -> dict[str, Any]:
         def later(left: Any, question: Question) -> Enclosure:
             return settled(x=left, certify=question)["y"]
