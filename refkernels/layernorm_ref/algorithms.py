@@ -215,10 +215,8 @@ def layernorm(
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
     formula = partial(_normalised, form=_known(FORMS, form, "form"))
     how = {"algorithm": algorithm, "lanes": lanes, "chunk": chunk}
-    affine = problem.x, problem.weight, problem.bias
-    y, mean, rstd = _read(formula, problem, format, how, *affine)
-    leading = problem.leading
-    return ForwardArrays(y.reshape(problem.shape), mean.reshape(leading), rstd.reshape(leading))
+    y, *row = _read(formula, problem, format, how, problem.x, problem.weight, problem.bias)
+    return ForwardArrays(y.reshape(problem.shape), *(part.reshape(problem.leading) for part in row))
 
 
 @with_default_fenv
