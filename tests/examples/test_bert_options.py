@@ -38,10 +38,10 @@ def test_a_loss_without_its_eps_is_named_and_a_hand_written_update_is_not(
     right = captured["adamw"]
     verdict = align(right, captured["loss_without_eps"], steps=[0]).verdict
     assert verdict.first is not None
-    assert (verdict.first.step, verdict.first.where[:6]) == (0, "masked")
+    assert (verdict.first.topic, verdict.first.where[:6]) == ("forward", "masked")  # the loss
     layer = next(suspect for suspect in verdict.suspects if suspect.where == "masked")
-    assert (layer.topic, layer.run) == ("backward", "B")
-    assert layer.source.cause == "eps_differs"  # type: ignore[union-attr]
+    named = layer.topic, layer.run, layer.source.cause  # type: ignore[union-attr]
+    assert named == ("backward", "B", "eps_differs")
     assert align(right, captured["by_hand"], steps=[0]).verdict.suspects == ()
 
 

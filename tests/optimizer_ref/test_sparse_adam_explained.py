@@ -69,8 +69,8 @@ def test_a_first_step_shows_only_that_it_is_one_step_late(lazy: bool) -> None:
 def test_a_second_step_shows_the_rows_without_a_gradient(lazy: bool, cause: str) -> None:
     explanation = explained(2, True, lazy)
     assert (explanation.cause, explanation.confidence) == (cause, "proven")
-    told = {candidate.details.get("with") for candidate in explanation.candidates}
-    assert "step_off_by_one" in told
+    withs = {c.output: c.details.get("with") for c in reversed(explanation.candidates)}
+    assert withs["param"] == "step_off_by_one"
 
 
 def test_eps_of_rows_without_a_gradient_is_distinguished_from_a_late_step() -> None:
