@@ -11,67 +11,26 @@ import typer
 from refkernels.cli.shared import pages
 from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import AsJson, Language, Names
+from refkernels.cli.shared.wording import argument, option
 
 
 def align(
-    run_a: Annotated[
-        Path | None, typer.Argument(metavar="RUN_A", help="The folder of a captured run.")
-    ] = None,
-    run_b: Annotated[
-        Path | None,
-        typer.Argument(metavar="[RUN_B]", help="Another run; without it, A is checked against its "
-                       "own declaration."),
-    ] = None,
-    null: Annotated[
-        list[Path] | None,
-        typer.Option(help="A rounding-only run of the same definition (Capture(perturb=SEED)), "
-                     "or a folder of such runs, for the p-value of the loss curves. Repeatable: 19 "
-                     "runs or more."),
-    ] = None,
-    other_seed: Annotated[
-        list[Path] | None,
-        typer.Option(help="A run from another seed: it shows from which step on the loss curves "
-                     "decide nothing. Repeatable: two or more."),
-    ] = None,
-    names: Annotated[
-        Path | None,
-        typer.Option("--map", help="A JSON file of names in A to names in B, for layers and "
-                     "parameters that order and shapes do not match."),
-    ] = None,
-    step: Annotated[
-        list[int] | None, typer.Option(help="A captured step to judge; all by default. Repeatable.")
-    ] = None,
-    metric: Annotated[
-        Names | None,
-        typer.Option(help="NAME=PERCENT, given twice: is the difference more than sampling?"),
-    ] = None,
-    questions: Annotated[
-        int | None, typer.Option("--n", help="The number of questions behind the metric.")
-    ] = None,
-    answers: Annotated[
-        list[Path] | None,
-        typer.Option(help="A SQuAD prediction file (JSON: id to answer); twice, with --dataset."),
-    ] = None,
-    dataset: Annotated[
-        Path | None, typer.Option(help="The SQuAD file of the questions.")
-    ] = None,
-    rates: Annotated[
-        bool,
-        typer.Option(help="RUN_A and RUN_B are printed learning rates: of which schedules?"),
-    ] = False,
-    demo: Annotated[
-        bool,
-        typer.Option(help="Capture two small built-in runs, one with a planted mistake, and align "
-                     "them. Needs no framework."),
-    ] = False,
+    run_a: Annotated[Path | None, argument("align.run_a", metavar="RUN_A")] = None,
+    run_b: Annotated[Path | None, argument("align.run_b", metavar="[RUN_B]")] = None,
+    null: Annotated[list[Path] | None, option("align.null")] = None,
+    other_seed: Annotated[list[Path] | None, option("align.other_seed")] = None,
+    names: Annotated[Path | None, option("align.names", "--map")] = None,
+    step: Annotated[list[int] | None, option("align.step")] = None,
+    metric: Annotated[Names | None, option("align.metric")] = None,
+    questions: Annotated[int | None, option("align.questions", "--n")] = None,
+    answers: Annotated[list[Path] | None, option("align.answers")] = None,
+    dataset: Annotated[Path | None, option("align.dataset")] = None,
+    rates: Annotated[bool, option("align.rates")] = False,
+    demo: Annotated[bool, option("align.demo")] = False,
     lang: Language = "en",
     as_json: AsJson = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A folder for alignment.html and alignment.md, both also in Chinese "
-                     "(.zh), and alignment.json."),
-    ] = None,
-) -> None:  # fmt: skip
+    out: Annotated[Path | None, option("align.out")] = None,
+) -> None:
     """Compare two captured training runs, or check one against its own declaration.
 
     Ends with status 1 if they are different trainings, 2 if the question cannot be answered or a
@@ -165,9 +124,13 @@ def _print_rates(a: Path, b: Path | None, lang: str, as_json: bool) -> None:
 
 
 def _print_metric(
-    figures: list[str], questions: int | None, answers: list[Path], dataset: Path | None,
-    lang: str, as_json: bool,
-) -> None:  # fmt: skip
+    figures: list[str],
+    questions: int | None,
+    answers: list[Path],
+    dataset: Path | None,
+    lang: str,
+    as_json: bool,
+) -> None:
     from dataclasses import asdict
 
     from refkernels.alignment import metric

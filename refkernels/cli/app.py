@@ -6,73 +6,49 @@ used; the list of commands needs only docstrings. `reporting` formats what the c
 
 import inspect
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from refkernels.cli import (
-    align,
-    bisect,
-    compare,
-    env,
-    explain,
-    gallery,
-    judge,
-    measure,
-    ops,
-    probe,
-    profile,
-    report,
-    reveal,
-    schema,
-    sweep,
-    tolerances,
-    warm,
-)
 from refkernels.cli.shared.endings import Commands
+from refkernels.cli.shared.wording import option
 
-_FUNCTIONS = (
-    measure.measure,
-    sweep.sweep,
-    explain.explain,
-    probe.probe,
-    reveal.reveal,
-    align.align,
-    profile.profile,
-    gallery.gallery,
-    ops.ops,
-    tolerances.tolerances,
-    judge.judge,
-    warm.warm,
-    report.report,
-    compare.compare,
-    bisect.bisect,
-    schema.schema,
-)
+_NAMES = (
+    "measure", "sweep", "explain", "probe", "reveal", "align", "profile", "gallery", "ops",
+    "tolerances", "judge", "warm", "report", "compare", "bisect", "schema", "env",
+)  # fmt: skip
 
 
 class _LazyCommands(Mapping[str, Any]):
-    """The commands by name, in the order of the help; each is built on first use."""
+    """The commands by name, in the order of the help; each is imported and built on first use."""
 
     def __init__(self) -> None:
-        self._functions = {function.__name__: function for function in _FUNCTIONS}
         self._used: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._used:
-            group = env.app if name == "env" else typer.Typer(add_completion=False, **_PLAIN)
-            if name != "env":
-                group.command()(self._functions[name])
+            group = _named(name)
+            if not isinstance(group, typer.Typer):
+                function, group = group, typer.Typer(add_completion=False, **_PLAIN)
+                group.command()(function)
             self._used[name] = get_command(group)
         return self._used[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._functions, "env"])
+        return iter(_NAMES)
 
     def __len__(self) -> int:
-        return len(self._functions) + 1
+        return len(_NAMES)
+
+
+def _named(name: str) -> Any:
+    """The function of a command, or the app of a group. Raises KeyError for another name."""
+    if name not in _NAMES:
+        raise KeyError(name)
+    return getattr(import_module(f"refkernels.cli.{name}"), name)
 
 
 class _Refkernels(Commands):
@@ -82,12 +58,11 @@ class _Refkernels(Commands):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a line for each command: the beginning of its docstring."""
-        help = {function.__name__: inspect.getdoc(function) for function in _FUNCTIONS} | {
-            "env": env.HELP
-        }
-        commands: dict[str, Any] = {
-            name: TyperCommand(name, help=text) for name, text in help.items()
-        }
+        commands: dict[str, Any] = {}
+        for name in _NAMES:
+            named = _named(name)
+            text = named.info.help if isinstance(named, typer.Typer) else inspect.getdoc(named)
+            commands[name] = TyperCommand(name, help=text)
         TyperGroup(commands=commands).format_commands(ctx, formatter)
 
 
@@ -103,7 +78,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def about(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, option("about.version", "--version")] = False,
 ) -> None:
     if version:
         import refkernels

@@ -21,35 +21,20 @@ from refkernels.cli.shared.options import (
     check_language,
     parse_settings,
 )
+from refkernels.cli.shared.wording import argument, option
 
 CHANGES = ("bits", "error")
 
 
 def bisect(
-    framework: Annotated[
-        str,
-        typer.Argument(
-            help="torch, torch@OMP_NUM_THREADS=1, ..., without a version.",
-            autocompletion=completion.frameworks,
-        ),
-    ],
-    versions: Annotated[
-        str,
-        typer.Option(help="1.9..2.13: the releases in this range. 1.9.0,2.6.0: exactly these."),
-    ],
+    framework: Annotated[str, argument("bisect.framework", autocompletion=completion.frameworks)],
+    versions: Annotated[str, option("bisect.versions")],
     op: Ops = None,
     dtype: Dtypes = None,
     case: Cases = None,
-    out: Annotated[Path, typer.Option(help="A folder for each version's run.")] = Path("bisect"),
-    every: Annotated[
-        bool, typer.Option("--every", help="Measure every version instead of bisecting.")
-    ] = False,
-    change: Annotated[
-        str,
-        typer.Option(
-            help="What counts as a change: bits (any bit), or error (a verdict or an error)."
-        ),
-    ] = "bits",
+    out: Annotated[Path, option("bisect.out")] = Path("bisect"),
+    every: Annotated[bool, option("bisect.every", "--every")] = False,
+    change: Annotated[str, option("bisect.change")] = "bits",
     settings: Settings = None,
     timeout: Timeout = 120.0,
     lang: Language = "en",

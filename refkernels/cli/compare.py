@@ -10,25 +10,18 @@ import typer
 
 from refkernels.cli.shared.endings import refuse, refusing
 from refkernels.cli.shared.options import Everything, Language, check_choice, check_language
+from refkernels.cli.shared.wording import argument, option
 
 LEVELS = ("worse", "bits", "never")
 
 
 def compare(
-    old: Annotated[Path, typer.Argument(help="The folder of the earlier run.")],
-    new: Annotated[Path, typer.Argument(help="The folder of the later run.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Write compare.html and compare.md to this folder.")
-    ] = None,
+    old: Annotated[Path, argument("compare.old")],
+    new: Annotated[Path, argument("compare.new")],
+    out: Annotated[Path | None, option("compare.out")] = None,
     lang: Language = "en",
     everything: Everything = False,
-    fail_on: Annotated[
-        str,
-        typer.Option(
-            help="End with status 1 if an output is a new finding, worse, or no longer runs "
-            "(worse); if any bit changed (bits); or never."
-        ),
-    ] = "worse",
+    fail_on: Annotated[str, option("compare.fail_on")] = "worse",
 ) -> None:
     """Compare two runs of `refkernels measure`: what is new, fixed, worse, better, or has new bits.
 

@@ -12,19 +12,14 @@ import typer
 from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse, refusing
 from refkernels.cli.shared.options import AsJson
+from refkernels.cli.shared.wording import argument, option
 from refkernels.records.words import SCHEMA
 
 _WIDE = 1000
-Machine = Annotated[
-    str,
-    typer.Option(
-        help="An emulated machine, aarch64: needs Linux, QEMU's user mode and Debian's apt."
-    ),
-]
-HELP = "The frameworks' own interpreters: list, create, add, remove."
-app = typer.Typer(
+Machine = Annotated[str, option("Machine")]
+env = typer.Typer(
     name="env",
-    help=HELP,
+    help="The frameworks' own interpreters: list, create, add, remove.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -32,7 +27,7 @@ app = typer.Typer(
 )
 
 
-@app.command("list")
+@env.command("list")
 def list_environments(
     as_json: AsJson = False,
 ) -> None:
@@ -52,15 +47,13 @@ def list_environments(
         Console(width=_WIDE).print(reporting.environment_table(listing))
 
 
-@app.command("create")
+@env.command("create")
 def create_environments(
     names: Annotated[
         list[str],
         typer.Argument(metavar="NAME[==VERSION]...", autocompletion=completion.frameworks),
     ],
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="End with status 0 even if some cannot be made.")
-    ] = False,
+    keep_going: Annotated[bool, option("env create.keep_going", "--keep-going")] = False,
     machine: Machine = "",
 ) -> None:
     """Install frameworks, each into an environment of its own (0.5 to 4.3 GB each).
@@ -79,19 +72,13 @@ def create_environments(
         raise typer.Exit(1)
 
 
-@app.command("add")
+@env.command("add")
 def add_environment(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME[==VERSION]",
-            help="torch, oneflow, ... or one of your own.",
-            autocompletion=completion.frameworks,
-        ),
+        argument("env add.name", metavar="NAME[==VERSION]", autocompletion=completion.frameworks),
     ],
-    python: Annotated[
-        str, typer.Argument(help="A Python executable, or ssh=user@host//python=python3.")
-    ],
+    python: Annotated[str, argument("env add.python")],
 ) -> None:
     """Measure NAME in an interpreter of your own, here or on another machine.
 
@@ -104,12 +91,12 @@ def add_environment(
     typer.echo(f"{name} will be measured in {added.python}, which has version {added.version}.")
 
 
-@app.command("remove")
+@env.command("remove")
 def remove_environment(
     name: Annotated[
         str, typer.Argument(metavar="NAME[==VERSION]", autocompletion=completion.frameworks)
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    yes: Annotated[bool, option("env remove.yes", "--yes", "-y")] = False,
     machine: Machine = "",
 ) -> None:
     """Forget an interpreter of your own (undo `add`); if there is none, list the managed

@@ -29,28 +29,15 @@ from refkernels.cli.shared.options import (
     parse_settings,
 )
 from refkernels.cli.shared.pages import show
+from refkernels.cli.shared.wording import option
 from refkernels.records.files import write_whole
 
 
 def explain(
     case_or_op: CaseOrOp = None,
     oracle: Oracle = None,
-    inputs: Annotated[
-        Names | None,
-        typer.Option(
-            "--input",
-            help="NAME=FILE.npy, NAME=FILE.npz:ARRAY, or FILE.npz for all of its arrays; torch's "
-            ".pt files likewise. KERNEL:NAME=FILE if each kernel dumped its own; if they "
-            "differ, the answer says only that. Repeatable.",
-        ),
-    ] = None,
-    outputs: Annotated[
-        Names | None,
-        typer.Option(
-            "--output",
-            help="KERNEL:NAME=FILE.npy or KERNEL:FILE.npz, a kernel's output. Repeatable.",
-        ),
-    ] = None,
+    inputs: Annotated[Names | None, option("explain.inputs", "--input")] = None,
+    outputs: Annotated[Names | None, option("explain.outputs", "--output")] = None,
     framework: Frameworks = None,
     kernel: Kernels = None,
     abi: Abi = None,
@@ -62,21 +49,10 @@ def explain(
     timeout: Timeout = 120.0,
     lang: Language = "en",
     as_json: AsJson = False,
-    fail_on: Annotated[str | None, severity.OPTION] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the whole answer with its scripts as Markdown.")
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Write the case to a file that can be shared.")
-    ] = None,
-    pasted: Annotated[
-        Path | None,
-        typer.Option(
-            help="A text with printed tensors, such as an issue; - reads it from standard input. "
-            "--input x=1 and --output torch=3 then name tensors by their order in the text.",
-            allow_dash=True,
-        ),
-    ] = None,
+    fail_on: severity.FailOn = None,
+    out: Annotated[Path | None, option("explain.out")] = None,
+    save: Annotated[Path | None, option("explain.save")] = None,
+    pasted: Annotated[Path | None, option("explain.pasted", allow_dash=True)] = None,
 ) -> None:
     """Explain why a kernel's numbers differ from the truth or from another kernel's.
 

@@ -9,12 +9,11 @@ import typer
 
 from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import AsJson, Language, check_language
+from refkernels.cli.shared.wording import argument
 
 
 def gallery(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="An entry of the table.")
-    ] = None,
+    name: Annotated[str | None, argument("gallery.name", metavar="[NAME]")] = None,
     lang: Language = "en",
     as_json: AsJson = False,
 ) -> None:

@@ -14,58 +14,27 @@ from refkernels.cli.shared.endings import refuse, refusing, resumable
 from refkernels.cli.shared.kernels import named_kernels
 from refkernels.cli.shared.options import MOST_SEED, AsJson, Language, Names, Oracle, Resume
 from refkernels.cli.shared.progress import shown
+from refkernels.cli.shared.wording import argument, option
 
 
 def judge(
-    kernel: Annotated[
-        str, typer.Argument(metavar="KERNEL|DIR", help="FILE.py:FUNCTION, or a folder of files.")
-    ],
+    kernel: Annotated[str, argument("judge.kernel", metavar="KERNEL|DIR")],
     op: Oracle = None,
     dtypes: Annotated[
-        Names | None,
-        typer.Option(
-            "--dtype",
-            help="Of its floats (float32), or INPUT=int8, of an input of integers. Repeatable.",
-            autocompletion=completion.dtypes,
-        ),
+        Names | None, option("judge.dtypes", "--dtype", autocompletion=completion.dtypes)
     ] = None,
-    level: Annotated[str, typer.Option(help="quick, default (a minute) or full.")] = "default",
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, max=MOST_SEED, help="Of the inputs; secret until the end by default."),
-    ] = None,
-    length: Annotated[
-        Names | None,
-        typer.Option(help="LETTER=16,32: the only lengths that it supports. Repeatable."),
-    ] = None,
-    shape: Annotated[
-        Names | None, typer.Option(help="INPUT=32,768: a shape of its use, asked too. Repeatable.")
-    ] = None,
-    abi: Annotated[
-        str | None,
-        typer.Option(help='What a C function takes: "float32* x, float32* y, int64 n".'),
-    ] = None,
-    python: Annotated[
-        str | None, typer.Option(help="The interpreter: a path, or a framework's name.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu, or cuda:0 for a kernel on torch.")] = "cpu",
-    times: Annotated[
-        bool, typer.Option("--times", help="Time it too; the kernels of a folder always are.")
-    ] = False,
-    allow_overflow: Annotated[bool | None, typer.Option(help="Accept an inner overflow.")] = None,
-    task: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file with Model and get_inputs(), as in KernelBench: KERNEL is FILE.py[:CLASS]."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="The file for the page in Markdown; for a folder, the pages' folder."),
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option(help="The file for the verdicts as JUnit's XML, for CI.")
-    ] = None,
+    level: Annotated[str, option("judge.level")] = "default",
+    seed: Annotated[int | None, option("judge.seed", min=0, max=MOST_SEED)] = None,
+    length: Annotated[Names | None, option("judge.length")] = None,
+    shape: Annotated[Names | None, option("judge.shape")] = None,
+    abi: Annotated[str | None, option("judge.abi")] = None,
+    python: Annotated[str | None, option("judge.python")] = None,
+    device: Annotated[str, option("judge.device")] = "cpu",
+    times: Annotated[bool, option("judge.times", "--times")] = False,
+    allow_overflow: Annotated[bool | None, option("judge.allow_overflow")] = None,
+    task: Annotated[Path | None, option("judge.task")] = None,
+    out: Annotated[Path | None, option("judge.out")] = None,
+    junit: Annotated[Path | None, option("judge.junit")] = None,
     resume: Resume = False,
     lang: Language = "en",
     as_json: AsJson = False,
@@ -111,15 +80,15 @@ def judge(
             judgement = verdict_on(names[0], **asked)
     record = judgement.to_dict()
     command = ["refkernels", "judge", names[0], "--seed", str(record["seed"])]
-    for option, value, default in (("--level", level, "default"), ("--device", device, "cpu")):
-        command += [option, value] if value != default else []
+    for name, value, default in (("--level", level, "default"), ("--device", device, "cpu")):
+        command += [name, value] if value != default else []
     several = {"--dtype": dtypes, "--length": length, "--shape": shape}
     several |= {"--oracle": [op] if op and ".py:" in op else [], "--task": [str(task)] * bool(task)}
-    for option, values in several.items():
-        command += [part for text in values or () for part in (option, text)]
+    for name, values in several.items():
+        command += [part for text in values or () for part in (name, text)]
     never = allow_overflow is False
     given = {"--times": times, "--allow-overflow": allow_overflow, "--no-allow-overflow": never}
-    command += [option for option, on in given.items() if on]
+    command += [name for name, on in given.items() if on]
     replay = shlex.join(command)
     if as_json:
         typer.echo(json.dumps({**record, "replay": replay}, allow_nan=False))

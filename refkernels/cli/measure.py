@@ -11,7 +11,6 @@ from refkernels.cli.shared import completion, explaining, pages, severity
 from refkernels.cli.shared.endings import refusing, resumable
 from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_targets
 from refkernels.cli.shared.options import (
-    OWN,
     Cases,
     Dtypes,
     Frameworks,
@@ -23,6 +22,7 @@ from refkernels.cli.shared.options import (
     parse_settings,
 )
 from refkernels.cli.shared.progress import Show, shown
+from refkernels.cli.shared.wording import option
 from refkernels.target_names import is_kernel
 
 _MOST_JUDGES = 8  # more would wait for the frameworks, and each takes a quarter of a gigabyte
@@ -34,55 +34,21 @@ def measure(
     abi: Abi = None,
     python: Interpreter = None,
     op: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--op",
-            "--oracle",
-            help=f"All by default; for a --kernel, the op in its name; {OWN} Repeatable.",
-            autocompletion=completion.ops,
-        ),
+        list[str] | None, option("measure.op", "--op", "--oracle", autocompletion=completion.ops)
     ] = None,
     dtype: Dtypes = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="cpu, cuda, cuda:1, npu, ..., for names without a device; all by default."
-        ),
-    ] = None,
+    device: Annotated[list[str] | None, option("measure.device")] = None,
     case: Cases = None,
-    out: Annotated[Path, typer.Option(help="The folder for records, report and plots.")] = Path(
-        "report"
-    ),
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Measure all cases and invariances; by default a case of each kind, which leaves "
-            "out the large ones and most of the 16-bit formats.",
-        ),
-    ] = False,
-    explain_all: Annotated[
-        bool,
-        typer.Option(
-            "--explain-all",
-            help="Explain every symptom; by default those that the report's cards show unfolded. "
-            "With --resume, of a finished run too.",
-        ),
-    ] = False,
+    out: Annotated[Path, option("measure.out")] = Path("report"),
+    full: Annotated[bool, option("measure.full", "--full")] = False,
+    explain_all: Annotated[bool, option("measure.explain_all", "--explain-all")] = False,
     resume: Resume = False,
-    isa: Annotated[
-        bool,
-        typer.Option(
-            "--isa",
-            help="Measure under every instruction set of the CPU and the framework too, to see "
-            "which settings change bits.",
-        ),
-    ] = False,
+    isa: Annotated[bool, option("measure.isa", "--isa")] = False,
     settings: Settings = None,
     timeout: Timeout = 120.0,
-    show_list: Annotated[bool, typer.Option("--list", help="List the cases and stop.")] = False,
+    show_list: Annotated[bool, option("measure.show_list", "--list")] = False,
     lang: Language = "en",
-    fail_on: Annotated[str | None, severity.OPTION] = None,
+    fail_on: severity.FailOn = None,
 ) -> None:
     """Measure the frameworks, all by default, against the certified oracles and write a report.
 

@@ -13,6 +13,7 @@ import typer
 from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import AsJson
+from refkernels.cli.shared.wording import argument
 from refkernels.records.words import SCHEMA
 
 _WHOLE: Any = {"break_long_words": False, "break_on_hyphens": False}
@@ -20,8 +21,7 @@ _WHOLE: Any = {"break_long_words": False, "break_on_hyphens": False}
 
 def ops(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[OP]...", help="All by default.", autocompletion=completion.ops),
+        list[str] | None, argument("ops.names", metavar="[OP]...", autocompletion=completion.ops)
     ] = None,
     as_json: AsJson = False,
 ) -> None:

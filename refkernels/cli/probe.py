@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from refkernels.cli.shared.case import read_case, tensors_of
 from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import (
@@ -21,23 +19,19 @@ from refkernels.cli.shared.options import (
     case_or_oracle,
 )
 from refkernels.cli.shared.pages import show
+from refkernels.cli.shared.wording import option
 
 
 def probe(
     case_or_op: CaseOrOp = None,
     oracle: Oracle = None,
     inputs: Inputs = None,
-    outputs: Annotated[
-        Names | None,
-        typer.Option("--output", help="NAME=FILE.npy, the kernel's output. Repeatable."),
-    ] = None,
+    outputs: Annotated[Names | None, option("probe.outputs", "--output")] = None,
     param: Params = None,
     direction: DirectionName = None,
-    kernel: Annotated[str | None, typer.Option(help="The kernel, if the case has several.")] = None,
+    kernel: Annotated[str | None, option("probe.kernel")] = None,
     seed: DrawSeed = 0,
-    out: Annotated[
-        Path, typer.Option(help="Write the inputs here: a folder of .npy, or one .npz.")
-    ] = Path("probe"),
+    out: Annotated[Path, option("probe.out")] = Path("probe"),
     as_json: AsJson = False,
 ) -> None:
     """Write inputs on which the explanations that fit a kernel's answer differ the most.

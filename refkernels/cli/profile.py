@@ -5,34 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from refkernels.cli.shared import pages
 from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import AsJson, Language, check_language
+from refkernels.cli.shared.wording import argument, option
 
 
 def profile(
-    program: Annotated[
-        str,
-        typer.Argument(metavar="FILE.py[:FUNCTION]", help="A function without arguments that "
-                       "returns the program's result, or a script, which runs up to its first "
-                       "backward()."),
-    ],
+    program: Annotated[str, argument("profile.program", metavar="FILE.py[:FUNCTION]")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARG]...", help="Arguments of the script.")
+        list[str] | None, argument("profile.arguments", metavar="[ARG]...")
     ] = None,
-    framework: Annotated[
-        str, typer.Option(help="Which PyTorch: torch, torch==VERSION.")
-    ] = "torch",
+    framework: Annotated[str, option("profile.framework")] = "torch",
     lang: Language = "en",
     as_json: AsJson = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="A folder for profile.html and profile.md, both also in Chinese (.zh), "
-                     "and profile.json."),
-    ] = None,
-) -> None:  # fmt: skip
+    out: Annotated[Path | None, option("profile.out")] = None,
+) -> None:
     """Say which calls of a PyTorch program cost its accuracy, and what float64 there buys."""
     from refkernels.profiling.program import of_file
 

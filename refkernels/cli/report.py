@@ -5,18 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from refkernels.cli.shared import pages
 from refkernels.cli.shared.options import Everything, Language, check_language
+from refkernels.cli.shared.wording import argument
 from refkernels.records.files import exists
 
 
 def report(
-    directory: Annotated[
-        Path,
-        typer.Argument(help="A folder with records.jsonl, sweeps.jsonl or both, or these as .gz."),
-    ],
+    directory: Annotated[Path, argument("report.directory")],
     lang: Language = "en",
     everything: Everything = False,
 ) -> None:

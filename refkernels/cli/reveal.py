@@ -22,6 +22,7 @@ from refkernels.cli.shared.options import (
     parse_settings,
 )
 from refkernels.cli.shared.progress import progress_bar
+from refkernels.cli.shared.wording import argument, option
 from refkernels.records.files import write_whole
 from refkernels.records.words import SCHEMA
 
@@ -29,37 +30,23 @@ _LEAVES = 2**14  # terms of a sum: a sequential sum takes as many questions
 
 
 def reveal(
-    op: Annotated[
-        str,
-        typer.Argument(
-            help="sum, matmul, linear, layernorm (its mean) or embedding (its gradient)."
-        ),
-    ],
+    op: Annotated[str, argument("reveal.op")],
     framework: Annotated[
-        str | None,
-        typer.Option(
-            help="torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, ...",
-            autocompletion=completion.frameworks,
-        ),
+        str | None, option("reveal.framework", autocompletion=completion.frameworks)
     ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            help="Your own function instead, FILE.py:FUNCTION or LIBRARY.so:FUNCTION with --abi."
-        ),
-    ] = None,
+    kernel: Annotated[str | None, option("reveal.kernel")] = None,
     abi: Abi = None,
     python: Interpreter = None,
-    k: Annotated[int, typer.Option(min=1, max=_LEAVES, help="The number of terms of a sum.")] = 64,
-    m: Annotated[int, typer.Option(min=1, help="Rows of the output.")] = 32,
-    n: Annotated[int, typer.Option(min=1, help="Columns of the output, if it has any.")] = 32,
-    row: Annotated[int, typer.Option(min=0, help="The row of the watched element.")] = 0,
-    column: Annotated[int, typer.Option(min=0, help="Its column.")] = 0,
-    bias: Annotated[bool, typer.Option("--bias", help="linear with a bias.")] = False,
+    k: Annotated[int, option("reveal.k", min=1, max=_LEAVES)] = 64,
+    m: Annotated[int, option("reveal.m", min=1)] = 32,
+    n: Annotated[int, option("reveal.n", min=1)] = 32,
+    row: Annotated[int, option("reveal.row", min=0)] = 0,
+    column: Annotated[int, option("reveal.column", min=0)] = 0,
+    bias: Annotated[bool, option("reveal.bias", "--bias")] = False,
     dtype: Dtype = "float32",
     device: Device = None,
     settings: Settings = None,
-    svg: Annotated[Path | None, typer.Option(help="Draw the tree into this file.")] = None,
+    svg: Annotated[Path | None, option("reveal.svg")] = None,
     as_json: AsJson = False,
     timeout: Timeout = 120.0,
 ) -> None:

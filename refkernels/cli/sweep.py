@@ -24,54 +24,25 @@ from refkernels.cli.shared.options import (
     parse_settings,
 )
 from refkernels.cli.shared.progress import shown
+from refkernels.cli.shared.wording import argument, option
 
 
 def sweep(
-    op: Annotated[
-        Names,
-        typer.Argument(metavar="OP...", help="sin, cos, exp, ...", autocompletion=completion.ops),
-    ],
+    op: Annotated[Names, argument("sweep.op", metavar="OP...", autocompletion=completion.ops)],
     framework: Frameworks = None,
     kernel: Kernels = None,
     abi: Abi = None,
     python: Interpreter = None,
-    dtype: Annotated[
-        Names | None,
-        typer.Option(
-            help="float32 (default), float16, bfloat16; float64 is searched. Repeatable.",
-            autocompletion=completion.dtypes,
-        ),
-    ] = None,
-    device: Annotated[
-        str, typer.Option(help="cpu, cuda:0, npu:0, ..., for names without a device.")
-    ] = "cpu",
-    range: Annotated[
-        str | None,
-        typer.Option(
-            help="A:B, ends included: patterns 0x3f800000:0x40000000 or numbers -1:1. "
-            "For functions of one input."
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="The folder for records, pages and plots.")] = Path(
-        "sweep"
-    ),
+    dtype: Annotated[Names | None, option("sweep.dtype", autocompletion=completion.dtypes)] = None,
+    device: Annotated[str, option("sweep.device")] = "cpu",
+    range: Annotated[str | None, option("sweep.range")] = None,
+    out: Annotated[Path, option("sweep.out")] = Path("sweep"),
     resume: Resume = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=MOST_WORKERS,
-            help="Processes that work at the same time (default: one a core, if it has work).",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="A Dask scheduler, tcp://HOST:8786, whose workers sweep.")
-    ] = None,
+    workers: Annotated[int | None, option("sweep.workers", min=1, max=MOST_WORKERS)] = None,
+    scheduler: Annotated[str | None, option("sweep.scheduler")] = None,
     settings: Settings = None,
-    tries: Annotated[
-        int, typer.Option(min=1, max=MOST_TRIES, help="The number of inputs of a search.")
-    ] = 1 << 21,
-    seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="The seed of a search.")] = 0,
+    tries: Annotated[int, option("sweep.tries", min=1, max=MOST_TRIES)] = 1 << 21,
+    seed: Annotated[int, option("sweep.seed", min=0, max=MOST_SEED)] = 0,
     timeout: Timeout = 120.0,
 ) -> None:
     """Try every input of a format, and judge every answer by a certified oracle.

@@ -25,19 +25,14 @@ from refkernels.cli.shared.options import (
     case_or_oracle,
     read_lengths,
 )
+from refkernels.cli.shared.wording import option
 
 
 def tolerances(
     case_or_op: CaseOrOp = None,
     oracle: Oracle = None,
     inputs: Inputs = None,
-    shape: Annotated[
-        Names | None,
-        typer.Option(
-            help="NAME=32,768: standard normal numbers in that shape (positive ones where the op "
-            "needs them, whole ones for indices). Repeatable."
-        ),
-    ] = None,
+    shape: Annotated[Names | None, option("tolerances.shape")] = None,
     dtype: Dtype = "float32",
     param: Params = None,
     direction: DirectionName = None,

@@ -5,30 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.wording import option
 
 if TYPE_CHECKING:
     from refkernels.target_names import TargetName
 
-Kernels = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Your own function, FILE.py:FUNCTION or LIBRARY.so:FUNCTION with --abi, alone or "
-        "beside the frameworks of --framework. Repeatable."
-    ),
-]
-Abi = Annotated[
-    str | None,
-    typer.Option(help='What the C function of --kernel takes: "float32* x, float32* y, int64 n".'),
-]
-Interpreter = Annotated[
-    str | None,
-    typer.Option(
-        help="The interpreter for --kernel: a path, or the framework whose Python to use."
-    ),
-]
+Kernels = Annotated[list[str] | None, option("Kernels")]
+Abi = Annotated[str | None, option("Abi")]
+Interpreter = Annotated[str | None, option("Interpreter")]
 
 
 def asked_targets(

@@ -9,63 +9,28 @@ import typer
 
 from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.wording import argument, option
 
 Names = list[str]
-OWN = "or FILE.py:NAME, an oracle of your own, in PyTorch or xp."
-Frameworks = Annotated[
-    Names | None,
-    typer.Option(
-        help="torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, ... Repeatable.",
-        autocompletion=completion.frameworks,
-    ),
-]
-Ops = Annotated[
-    Names | None, typer.Option(help="All by default. Repeatable.", autocompletion=completion.ops)
-]
-Dtypes = Annotated[
-    Names | None,
-    typer.Option(
-        help="float16, bfloat16, float32, float64. Repeatable.", autocompletion=completion.dtypes
-    ),
-]
-Dtype = Annotated[
-    str, typer.Option(help="The format of the floats.", autocompletion=completion.dtypes)
-]
-Cases = Annotated[
-    Names | None,
-    typer.Option(
-        help="A case's name; * stands for any part. Repeatable.", autocompletion=completion.cases
-    ),
-]
-Device = Annotated[
-    str | None, typer.Option(help="The device of names without one: cpu (default), cuda:0, ...")
-]
-Settings = Annotated[
-    Names | None,
-    typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
-]
-Inputs = Annotated[
-    Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
-]
+Frameworks = Annotated[Names | None, option("Frameworks", autocompletion=completion.frameworks)]
+Ops = Annotated[Names | None, option("Ops", autocompletion=completion.ops)]
+Dtypes = Annotated[Names | None, option("Dtypes", autocompletion=completion.dtypes)]
+Dtype = Annotated[str, option("Dtype", autocompletion=completion.dtypes)]
+Cases = Annotated[Names | None, option("Cases", autocompletion=completion.cases)]
+Device = Annotated[str | None, option("Device")]
+Settings = Annotated[Names | None, option("Settings", "--set")]
+Inputs = Annotated[Names | None, option("Inputs", "--input")]
 CaseOrOp = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="CASE.npz|OP", help=f"A case file, an op, {OWN}", autocompletion=completion.ops
-    ),
+    str | None, argument("CaseOrOp", metavar="CASE.npz|OP", autocompletion=completion.ops)
 ]
-Oracle = Annotated[
-    str | None,
-    typer.Option("--op", "--oracle", help=f"The op, {OWN}", autocompletion=completion.ops),
-]
-Params = Annotated[
-    Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5 or reduction=sum. Repeatable.")
-]
-DirectionName = Annotated[str | None, typer.Option(help="forward (default) or backward.")]
-DrawSeed = Annotated[int, typer.Option(min=0, help="The seed of the random inputs.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Language = Annotated[str, typer.Option(help="en or zh.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue what was stopped.")]
-Everything = Annotated[bool, typer.Option("--all", help="Print all, not one screen.")]
+Oracle = Annotated[str | None, option("Oracle", "--op", "--oracle", autocompletion=completion.ops)]
+Params = Annotated[Names | None, option("Params")]
+DirectionName = Annotated[str | None, option("DirectionName")]
+DrawSeed = Annotated[int, option("DrawSeed", min=0)]
+AsJson = Annotated[bool, option("AsJson", "--json")]
+Language = Annotated[str, option("Language")]
+Resume = Annotated[bool, option("Resume", "--resume")]
+Everything = Annotated[bool, option("Everything", "--all")]
 
 
 MOST_WORKERS = 512  # processes of one machine
@@ -108,9 +73,7 @@ def seconds(text: str | float) -> float:
     return value
 
 
-Timeout = Annotated[
-    float, typer.Option(parser=seconds, help="Seconds that a framework may take for one answer.")
-]
+Timeout = Annotated[float, option("Timeout", parser=seconds)]
 
 
 def parse_settings(settings: list[str] | None) -> dict[str, str]:

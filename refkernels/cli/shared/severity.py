@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.wording import option
 
-OPTION: Any = typer.Option(
-    help="End with status 1 if an output is this bad or worse: special_value_mismatch, "
-    "invariant_violated, exceeds_bound, range_limited, unusual, ill_conditioned, uncertified, "
-    "rounding.",
-    autocompletion=completion.levels,
-)
+FailOn = Annotated[str | None, option("FailOn", autocompletion=completion.levels)]
 
 
 def check(level: str | None) -> None:

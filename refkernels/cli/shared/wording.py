@@ -1,0 +1,22 @@
+"""The help of options and arguments: data (`wording.json`), by COMMAND.PARAMETER, or by the name
+that several commands share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+HELP: dict[str, str] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+
+
+def option(about: str, *names: str, **limits: Any) -> Any:
+    """An option with its help. `names`: unless it is the parameter's own."""
+    return typer.Option(*names, help=HELP[about], **limits)
+
+
+def argument(about: str, **limits: Any) -> Any:
+    """An argument with its help."""
+    return typer.Argument(help=HELP[about], **limits)
