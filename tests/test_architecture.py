@@ -241,6 +241,7 @@ def test_imports_by_a_string_are_declared() -> None:
         "refkernels.arithmetic.compiler",  # Numba and LLVM, where a kernel needs them
         "refkernels.arithmetic.jit",
         "refkernels.capture",  # the framework of the model that it is given
+        "refkernels.cli.app",  # a command, when it is used
         "refkernels.contexts",
         "refkernels.diagnosis.explanation",
         "refkernels.diagnosis.models",  # its own modules, by op

@@ -77,10 +77,6 @@ CONTRACT = {  # what an adapter must have, and what it is or returns
     "tensor": "the framework's tensor",
     "array": "(dtype name, NumPy array)",
 }
-RETURNS = {
-    "information": "{'threads': ..., 'blas': ...}, {} for nothing",
-    "backward": "{gradient: tensor}",
-}
 
 
 class Failure(Exception):
@@ -378,10 +374,6 @@ class Worker:
         for name, default in self.defaults().items():
             adapter.__dict__.setdefault(name, default)
         self.adapter = adapter
-        self.check_contract("OPS", adapter.OPS, isinstance(adapter.OPS, dict) and all(
-            isinstance(value, (tuple, list)) and value and isinstance(value[0], str)
-            for value in adapter.OPS.values()
-        ))  # fmt: skip
         for key, value in message["flags"].items():
             self.set_flag(key, value)
         return self.describe(message["dtypes"])
@@ -401,28 +393,10 @@ class Worker:
             "synchronize": lambda device: None, "instruction_sets": lambda features: [],
         }  # fmt: skip
 
-    def check_contract(self, name, value, right):
-        """Raise a Failure for a value of the adapter that is not what its contract says."""
-        if not right:
-            what = name + " is" if name.isupper() else "its %s() returned" % name
-            text = " ".join(repr(value).split())
-            text = text if len(text) <= 80 else text[:79] + "..."
-            wanted = {**CONTRACT, **RETURNS}[name]
-            raise Failure("error", "%s %s, which is not %s" % (what, text, wanted))
-
     def facts(self, name):
         """What version(), devices() or information() returns."""
         try:
-            value = getattr(self.adapter, name)()
-            if name == "information":
-                self.check_contract(name, value, isinstance(value, dict))
-            if name == "devices":
-                pairs = [tuple(pair) for pair in value or ()]
-                self.check_contract(name, value, pairs and all(
-                    len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
-                ))  # fmt: skip
-                return pairs
-            return value
+            return getattr(self.adapter, name)()
         except Exception as error:
             raise classify(error, "its %s()" % name) from error
 
@@ -561,20 +535,16 @@ class Worker:
     def array_of(self, name, tensor):
         """(dtype name, array) of an output."""
         try:
-            pair = self.adapter.array(tensor)
+            dtype, array = self.adapter.array(tensor)
         except (AttributeError, TypeError) as error:
             kind = type(tensor).__module__ + "." + type(tensor).__name__
             reason = "%s is a %s, which is not read (%s)" % (name, kind, one_line(error))
             raise Failure("error", reason) from error
-        right = isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
-        self.check_contract("array", pair, right)
-        return plain_array(name, *pair)
+        return plain_array(name, dtype, array)
 
     def check_outputs(self, op, direction, outputs):
         """Raise a Failure for an answer without the op's main output, or without any gradient."""
         main = self.adapter.OPS[op][0]
-        if direction == "backward":
-            self.check_contract(direction, outputs, isinstance(outputs, dict))
         if not outputs or (direction == "forward" and main not in outputs):
             wanted = main if direction == "forward" else "gradients"
             given = "only " + ", ".join(map(str, outputs)) if outputs else "nothing"
