@@ -248,24 +248,24 @@ def _breaks_without_cause(judgement: LocalJudgement) -> bool:
 
 
 def _explained(problem: Problem, outputs: dict[str, Array], own: Container[str]) -> dict[str, Any]:
-    """The cause. Where a factor explains a gradient as well as another denominator does, only the
-    factor is certain: whatever multiplies the loss or its gradient gives it, and a wrong
-    denominator shows in the loss. A factor that one of the framework's `own` forms gives is
-    attributed to that form, such as an lr of 1/10 inside the momentum."""
+    """The cause. What one of the framework's `own` forms explains as well is attributed to that
+    form, as an lr of 1/10 inside the momentum, or an eps that is not scaled with v. Where a factor
+    explains a gradient as well as another denominator does, only the factor is certain: whatever
+    multiplies the loss or its gradient gives it, and a wrong denominator shows in the loss."""
     explanation = explain_kernel(problem, outputs)
     named = explanation.candidates[0] if explanation.cause else None
-    if named is not None and named.evidence is not None:
-        causes: Container[str] = ()
-        if named.cause == _FACTOR:
-            causes = {cause for cause in named.evidence.survivors if cause in own}
+    if named is not None:
+        survivors = () if named.evidence is None else named.evidence.survivors
+        of_same_output = [other for other in explanation.candidates if other.output == named.output]
+        declared = [
+            other for other in of_same_output
+            if other.cause in own and (other.cause in survivors or other.fits_as_well_as(named))
+        ]  # fmt: skip
+        if declared:
+            named = replace(declared[0], confidence=declared[0].confidence or "consistent")
         elif problem.direction == "backward" and named.cause in _DENOMINATORS:
-            causes = {cause for cause in named.evidence.survivors if cause == _FACTOR}
-        of_same_output = (
-            candidate for candidate in explanation.candidates if candidate.output == named.output
-        )
-        named = next(
-            (candidate for candidate in of_same_output if candidate.cause in causes), named
-        )
+            factors = (other for other in of_same_output if other.cause == _FACTOR)
+            named = next(factors, named) if _FACTOR in survivors else named
     return {
         "cause": None if named is None else named.cause,
         "confidence": None if named is None else named.confidence,

@@ -192,10 +192,10 @@ class Candidate:
     def ruled_out(self) -> bool:
         return self.confidence is None
 
-    @property
-    def share(self) -> float:
-        """The share of elements that it reproduces."""
-        return self.equal / self.elements if self.elements else 0.0
+    def fits_as_well_as(self, other: Candidate) -> bool:
+        """Whether it leaves an error that is at most one of the plain algorithm's larger."""
+        left, of_other = self.over_plain, other.over_plain
+        return left is not None and of_other is not None and left <= of_other + 1.0
 
     @property
     def evidence_confidence(self) -> Confidence:

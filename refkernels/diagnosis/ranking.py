@@ -398,9 +398,8 @@ def _rank(
     error = math.inf if candidate.over_plain is None else candidate.over_plain
     if confidence == "consistent" and error < math.inf:  # the nearest size
         error = abs(math.log(error)) if error > 0.0 else math.inf
-    sized = (error, -candidate.share) if confidence == "consistent" else (-candidate.share, error)
-    # Among unproven candidates, one with more evidence than chance gives goes first.
-    matched = candidate.evidence_confidence != "consistent"
+    missed = 1.0 - candidate.equal / max(candidate.elements, 1)
+    sized = (error, missed) if confidence == "consistent" else (missed, error)
     return (
         float(candidate.ruled_out),
         float(truth.ordinary),
@@ -409,7 +408,7 @@ def _rank(
         float(bool(candidate.details.get("fitted"))),
         float((candidate.cause == ORDER) != (inside and confidence == "consistent")),
         float(refuted),
-        float(not matched),
+        float(candidate.evidence_confidence == "consistent"),  # no more evidence than chance gives
         -float(causes),
         -float(same_details),
         described if confidence == "consistent" else 0.0,

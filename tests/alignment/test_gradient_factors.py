@@ -1,5 +1,8 @@
 """A gradient that is a multiple of the right one: the factor is known, the reason is not."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,8 @@ from refkernels.alignment.local import _judged
 from refkernels.alignment.question import CapturedQuestion, NotJudged, Place
 from refkernels.alignment.updates import _refuse_mixed
 
+Inputs = dict[str, np.ndarray]
+
 
 def judged(factor: float, rows: int, direction: str) -> tuple[str | None, str | None, object]:
     rng = np.random.default_rng(0)
@@ -15,7 +20,7 @@ def judged(factor: float, rows: int, direction: str) -> tuple[str | None, str | 
     target = rng.integers(0, 5, rows)
     p = np.exp(x.astype(np.float64))
     p /= p.sum(1, keepdims=True)
-    inputs: dict[str, np.ndarray] = {"x": x, "target": target}
+    inputs: Inputs = {"x": x, "target": target}
     if direction == "forward":
         losses = -np.log(p[np.arange(rows), target])
         outputs = {"loss": np.float32(factor) * np.float32(losses.mean())}
@@ -43,29 +48,49 @@ def test_a_loss_that_adds_its_rows_is_named_as_a_sum() -> None:
     assert cause == "sum_instead_of_mean"
 
 
-def updated(own: tuple[str, ...]) -> list[tuple[str, str | None, bool]]:
-    """A first step of RMSprop whose buffer holds lr = 1/10 times the right one."""
+def rmsprop() -> tuple[Inputs, dict[str, float], Inputs]:
+    """A first step whose buffer holds lr = 1/10 times the right one."""
     rng = np.random.default_rng(1)
     param, grad = (rng.standard_normal(48).astype(np.float32) for _ in range(2))
-    zero = np.zeros_like(param)
-    inputs = {"param": param, "grad": grad, "accum": zero, "buf": zero}
+    inputs = {"param": param, "grad": grad, **dict.fromkeys(("accum", "buf"), np.zeros_like(param))}
     params = {"lr": 0.1, "momentum": 0.9, "eps": 1e-3}
     right = registry.get("rmsprop").plain("forward", inputs, params, "float32")
-    outputs = {**right, "buf": np.float32(0.1) * right["buf"]}
-    question = CapturedQuestion(
-        Place(0, "update", "weight"), "rmsprop", "forward", inputs, params, outputs, "RMSProp",
-        own=own,
-    )  # fmt: skip
-    return [
-        (judgement.output, judgement.cause, judgement.declared)
-        for judgement in _judged(question, {})
-        if judgement.wrong
-    ]
+    return inputs, params, {**right, "buf": np.float32(0.1) * right["buf"]}
 
 
-def test_a_factor_of_a_framework_s_own_form_is_explained_by_that_form() -> None:
-    assert updated(()) == [("buf", "scale_factor", False)]
-    assert updated(("lr_in_momentum",)) == [("buf", "lr_in_momentum", True)]
+def adam() -> tuple[Inputs, dict[str, float], Inputs]:
+    """A first step whose eps is not scaled with v, of a draw in which another eps fits better."""
+    rng, size, one = np.random.default_rng(1011), 15, np.float32(1.0)
+    param, grad = rng.uniform(-0.45, 0.45, size), rng.standard_normal(size)
+    grad = (grad * 10.0 ** rng.uniform(-5.0, -1.0)).astype(np.float32)
+    grad[: rng.integers(0, 4)] = 0.0
+    grad[3] *= np.float32(10.0 ** rng.uniform(-3.0, 0.0))
+    inputs = {"param": param.astype(np.float32), "grad": grad}
+    inputs |= dict.fromkeys(("m", "v", "vmax"), np.zeros_like(grad))
+    lr, beta1, beta2, eps = map(np.float32, (0.1, 0.9, 0.999, 1e-8))
+    m, v = grad * (one - beta1), grad * grad * (one - beta2)
+    rate = lr * np.sqrt(one - beta2) / (one - beta1)
+    moved = inputs["param"] - rate * m / (np.sqrt(v) + eps)
+    params = {"lr": 0.1, "beta1": float(beta1), "beta2": float(beta2), "eps": float(eps)}
+    return inputs, {**params, "step": 1}, {"param": moved, "m": m, "v": v, "vmax": v}
+
+
+@pytest.mark.parametrize(
+    ("step", "output", "cause", "form"),
+    [(rmsprop, "buf", "scale_factor", "lr_in_momentum"), (adam, "param", "eps_differs", "eps_hat")],
+)
+def test_what_a_framework_s_own_form_explains_is_that_form(
+    step: Callable[[], Any], output: str, cause: str, form: str
+) -> None:
+    inputs, params, outputs = step()
+    for own, named in (((), cause), ((form,), form)):
+        question = CapturedQuestion(
+            Place(0, "update", "weight"), step.__name__, "forward", inputs, params, outputs, "?",
+            own=own,
+        )  # fmt: skip
+        wrong = [judgement for judgement in _judged(question, {}) if judgement.wrong]
+        told = [(judgement.output, judgement.cause, judgement.declared) for judgement in wrong]
+        assert told == [(output, named, bool(own))]
 
 
 def test_tensors_that_do_not_go_together_are_not_sampled() -> None:

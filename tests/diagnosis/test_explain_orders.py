@@ -85,7 +85,7 @@ def test_an_order_that_is_not_known_is_not_named() -> None:
     ]
     assert len(nearest) == 1
     assert nearest[0].details["sampled"]
-    assert nearest[0].share < 1.0
+    assert not nearest[0].exact
 
 
 def test_gradients_are_sums_too() -> None:
