@@ -10,6 +10,7 @@ from shared import (
     axes,
     by_autograd,
     narrowed,
+    one_step,
     pieces,
     sets_of,
     widened,
@@ -73,57 +74,13 @@ def embedding(weight, indices, padding_idx=None):
     return F.embedding(indices, weight, padding_idx)
 
 
-def one_step(optimizer, param, grad, state, step=1, name=None, **options):
-    """A step of OneFlow's own optimizer; `state` is {our name: (its own name, tensor or None)}. It
-    sees no parameter's name."""
-    param = flow.nn.Parameter(param)
-    param.grad = grad
-    stepper = optimizer([param], **options)
-    stepper._state[param].update(
-        {name: value for name, value in state.values() if value is not None}
-    )
-    stepper._state["step"] = step - 1
-    stepper.step()
-    new = {ours: stepper._state[param].get(name) for ours, (name, _) in state.items()}
-    return {"param": param, **{ours: value for ours, value in new.items() if value is not None}}
-
-
 def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, **options):
     options["lr"] = lr
     if buf is None:
         options = {"lr": lr, "weight_decay": options.get("weight_decay", 0.0)}
-        return one_step(flow.optim.SGD, param, grad, {}, **options)
+        return one_step(flow, "SGD", param, grad, {}, **options)
     state = {"buf": ("momentum_buf", buf)}
-    return one_step(flow.optim.SGD, param, grad, state, momentum=momentum, **options)
-
-
-def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Adam", **options):
-    state = {"m": ("exp_avg", m), "v": ("exp_avg_sq", v), "vmax": ("max_exp_avg_sq", vmax)}
-    options["betas"] = (beta1, beta2)
-    if kind != "LAMB":
-        options["amsgrad"] = vmax is not None
-    return one_step(getattr(flow.optim, kind), param, grad, state, step, **options)
-
-
-def lamb(eps=1e-6, weight_decay=0.01, **options):
-    return adam(eps=eps, weight_decay=weight_decay, kind="LAMB", **options)
-
-
-def adamw(weight_decay=0.01, **options):
-    return adam(weight_decay=weight_decay, kind="AdamW", **options)
-
-
-def adagrad(param, grad, accum, step=1, lr=0.01, **options):
-    state = {"accum": ("sum", accum)}
-    return one_step(flow.optim.Adagrad, param, grad, state, step, lr=lr, **options)
-
-
-def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=0.01, **options):
-    if buf is not None:
-        raise NotImplementedError("OneFlow's RMSprop has no momentum")
-    state = {"accum": ("square_avg", accum), "mean": ("grad_avg", mean)}
-    options = dict(options, centered=mean is not None, lr=lr, alpha=rho)
-    return one_step(flow.optim.RMSprop, param, grad, state, **options)
+    return one_step(flow, "SGD", param, grad, state, momentum=momentum, **options)
 
 
 def spread(x, axis, ddof, root):

@@ -189,14 +189,6 @@ def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Ada
     return one_step(kind, param, grad, state, (beta1, beta2), step, **betas, **options)
 
 
-def lamb(eps=1e-6, weight_decay=0.01, **p):
-    return adam(eps=eps, weight_decay=weight_decay, kind="Lamb", **p)
-
-
-def adamw(weight_decay=0.01, **options):
-    return adam(weight_decay=weight_decay, kind="AdamW", **options)
-
-
 def adagrad(param, grad, accum, lr=0.01, lr_decay=0.0, eps=1e-10, weight_decay=0.0, step=1):
     if lr_decay:
         raise NotImplementedError("paddle's Adagrad has no lr_decay")

@@ -24,71 +24,75 @@ def stepped(scheduler, rate, last):
     return np.array(rates, np.float64)
 
 
-def torch_rates(low, high, last):
+def optimizer_of(framework, rate):
+    """An optimizer of one number, whose learning rate a scheduler sets; and that rate."""
+    optimizer = framework.optim.SGD([framework.nn.Parameter(framework.zeros(1))], lr=rate)
+    return optimizer, lambda: optimizer.param_groups[0]["lr"]
+
+
+def formula(p, cos, low, high, last):
+    """The cosine schedule in a framework's ops, of float32 steps."""
+    return low + 0.5 * (high - low) * (1.0 + cos(math.pi * (p / last)))
+
+
+def torch_cosine(low, high, last):
     import torch
 
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    optimizer = torch.optim.SGD([parameter], lr=high)
+    optimizer, rate = optimizer_of(torch, high)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, last, eta_min=low)
     optimizer.step()  # a scheduler warns unless its optimizer has made a step first
     p = torch.arange(last + 1).to(torch.float32)
-    formula = low + 0.5 * (high - low) * (1.0 + torch.cos(math.pi * (p / last)))
     return {
-        "CosineAnnealingLR": stepped(scheduler, lambda: optimizer.param_groups[0]["lr"], last),
-        "formula": formula.numpy(),
+        "CosineAnnealingLR": stepped(scheduler, rate, last),
+        "formula": formula(p, torch.cos, low, high, last).numpy(),
     }
 
 
-def paddle_rates(low, high, last):
+def paddle_cosine(low, high, last):
     import paddle
 
     scheduler = paddle.optimizer.lr.CosineAnnealingDecay(high, T_max=last, eta_min=low)
     p = paddle.arange(last + 1).astype("float32")
-    formula = low + 0.5 * (high - low) * (1.0 + paddle.cos(math.pi * (p / last)))
     return {
         "CosineAnnealingDecay": stepped(scheduler, scheduler, last),
-        "formula": formula.numpy(),
+        "formula": formula(p, paddle.cos, low, high, last).numpy(),
     }
 
 
-def oneflow_rates(low, high, last):
+def oneflow_cosine(low, high, last):
     import oneflow as flow
 
-    schedulers = flow.optim.lr_scheduler
     rates = {}
     for name, settings in (
         ("CosineDecayLR", {"decay_steps": last, "alpha": low / high}),
         ("CosineAnnealingLR", {"T_max": last, "eta_min": low}),
     ):
-        optimizer = flow.optim.SGD([flow.nn.Parameter(flow.zeros(1))], lr=high)
-        scheduler = getattr(schedulers, name)(optimizer, **settings)
-        rates[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
+        optimizer, rate = optimizer_of(flow, high)
+        scheduler = getattr(flow.optim.lr_scheduler, name)(optimizer, **settings)
+        rates[name] = stepped(scheduler, rate, last)
     p = flow.arange(last + 1).to(flow.float32)
-    formula = low + 0.5 * (high - low) * (1.0 + flow.cos(math.pi * (p / last)))
-    return {**rates, "formula": formula.numpy()}
+    return {**rates, "formula": formula(p, flow.cos, low, high, last).numpy()}
 
 
-def mindspore_rates(low, high, last):
+def mindspore_cosine(low, high, last):
     import mindspore
     from mindspore import Tensor, ops
 
     steps = Tensor(np.arange(last + 1), mindspore.int32)
     schedule = mindspore.nn.CosineDecayLR(low, high, last)
     p = ops.cast(steps, mindspore.float32)
-    formula = low + 0.5 * (high - low) * (1.0 + ops.cos(math.pi * (p / last)))
-    return {"CosineDecayLR": schedule(steps).asnumpy(), "formula": formula.asnumpy()}
+    own = formula(p, ops.cos, low, high, last).asnumpy()
+    return {"CosineDecayLR": schedule(steps).asnumpy(), "formula": own}
 
 
 def torch_warmed(low, high, last, warm):
     import torch
 
-    schedulers = torch.optim.lr_scheduler
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=high)
+    schedulers, (optimizer, rate) = torch.optim.lr_scheduler, optimizer_of(torch, high)
     rise = schedulers.LinearLR(optimizer, 0.125, 1.0, warm)
     fall = schedulers.LinearLR(optimizer, 1.0, low / high, last - warm)
     scheduler = schedulers.SequentialLR(optimizer, [rise, fall], [warm])
     optimizer.step()
-    rate = lambda: optimizer.param_groups[0]["lr"]  # noqa: E731
     return {"SequentialLR": stepped(scheduler, rate, last)}
 
 
@@ -105,10 +109,10 @@ def oneflow_warmed(low, high, last, warm):
     schedulers = flow.optim.lr_scheduler
     rates = {}
     for name, prefix, steps in (("WarmUpLR", False, last), ("WarmUpLR, prefix", True, last - warm)):
-        optimizer = flow.optim.SGD([flow.nn.Parameter(flow.zeros(1))], lr=high)
+        optimizer, rate = optimizer_of(flow, high)
         fall = schedulers.PolynomialLR(optimizer, steps, low, 1.0)
         scheduler = schedulers.WarmUpLR(fall, 0.0, warm, "linear", prefix)
-        rates[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
+        rates[name] = stepped(scheduler, rate, last)
     return rates
 
 
@@ -122,18 +126,21 @@ def mindspore_warmed(low, high, last, warm):
     return {"WarmUpLR": np.array(rates)}
 
 
+def decays(framework, high, last, size, gamma, *polynomial):
+    settings = {"StepLR": (size, gamma), "ExponentialLR": (gamma,), "PolynomialLR": polynomial}
+    rates = {}
+    for name, numbers in settings.items():
+        optimizer, rate = optimizer_of(framework, high)
+        scheduler = getattr(framework.optim.lr_scheduler, name)(optimizer, *numbers)
+        optimizer.step()
+        rates[name] = stepped(scheduler, rate, last)
+    return rates
+
+
 def torch_decays(high, last, size, gamma, power):
     import torch
 
-    schedulers = torch.optim.lr_scheduler
-    settings = {"StepLR": (size, gamma), "ExponentialLR": (gamma,), "PolynomialLR": (last, power)}
-    rates = {}
-    for name, numbers in settings.items():
-        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=high)
-        scheduler = getattr(schedulers, name)(optimizer, *numbers)
-        optimizer.step()
-        rates[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
-    return rates
+    return decays(torch, high, last, size, gamma, last, power)
 
 
 def paddle_decays(high, last, size, gamma, power):
@@ -150,18 +157,7 @@ def paddle_decays(high, last, size, gamma, power):
 def oneflow_decays(high, last, size, gamma, power):
     import oneflow as flow
 
-    schedulers = flow.optim.lr_scheduler
-    settings = {
-        "StepLR": (size, gamma),
-        "ExponentialLR": (gamma,),
-        "PolynomialLR": (last, 0.0, power),
-    }
-    rates = {}
-    for name, numbers in settings.items():
-        optimizer = flow.optim.SGD([flow.nn.Parameter(flow.zeros(1))], lr=high)
-        scheduler = getattr(schedulers, name)(optimizer, *numbers)
-        rates[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
-    return rates
+    return decays(flow, high, last, size, gamma, last, 0.0, power)
 
 
 def mindspore_decays(high, last, size, gamma, power):
@@ -180,31 +176,9 @@ def mindspore_decays(high, last, size, gamma, power):
     }
 
 
-RATES = {
-    "cosine": {
-        "torch": torch_rates,
-        "paddle": paddle_rates,
-        "oneflow": oneflow_rates,
-        "mindspore": mindspore_rates,
-    },
-    "warmed": {
-        "torch": torch_warmed,
-        "paddle": paddle_warmed,
-        "oneflow": oneflow_warmed,
-        "mindspore": mindspore_warmed,
-    },
-    "decays": {
-        "torch": torch_decays,
-        "paddle": paddle_decays,
-        "oneflow": oneflow_decays,
-        "mindspore": mindspore_decays,
-    },
-}
-
-
 def main(framework, path, kind, *numbers):
     question = [float(n) if "." in n or "e" in n else int(n) for n in numbers]
-    np.savez(path, **RATES[kind][framework](*question))
+    np.savez(path, **globals()["%s_%s" % (framework, kind)](*question))
 
 
 if __name__ == "__main__":

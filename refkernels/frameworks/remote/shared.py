@@ -208,3 +208,46 @@ def clip_values(framework, grads, max_value=1.0):
     parameter.grad = grads.clone()
     framework.nn.utils.clip_grad_value_(parameter, max_value)
     return parameter.grad
+
+
+def one_step(framework, kind, param, grad, state, step=None, name=None, **options):
+    """A step of the framework's own optimizer; `state` is {our name: (its name, tensor or None)}.
+    It sees no parameter's name."""
+    param = framework.nn.Parameter(param)
+    param.grad = grad
+    stepper = getattr(framework.optim, kind)([param], **options)
+    own = getattr(stepper, "_state", None)  # OneFlow's, with one step for all
+    held = (stepper.state if own is None else own)[param]
+    held.update({name: value for name, value in state.values() if value is not None})
+    if own is not None:
+        own["step"] = (step or 1) - 1
+    elif step is not None:
+        held["step"] = framework.tensor(float(step - 1))
+    stepper.step()
+    new = {ours: held.get(name) for ours, (name, _) in state.items()}
+    return {"param": param, **{ours: value for ours, value in new.items() if value is not None}}
+
+
+def adam_step(framework, kind, param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, **options):
+    state = {"m": ("exp_avg", m), "v": ("exp_avg_sq", v), "vmax": ("max_exp_avg_sq", vmax)}
+    options.update(betas=(beta1, beta2), step=options.get("step", 1))
+    if kind != "LAMB":
+        options["amsgrad"] = vmax is not None
+    return one_step(framework, kind, param, grad, state, **options)
+
+
+def adagrad_step(framework, param, grad, accum, step=1, lr=0.01, **options):
+    state = {"accum": ("sum", accum)}
+    return one_step(framework, "Adagrad", param, grad, state, step, lr=lr, **options)
+
+
+def rms_step(
+    framework, param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=0.01, **options
+):
+    state = {"accum": ("square_avg", accum), "mean": ("grad_avg", mean)}
+    state["buf"] = ("momentum_buffer", buf)
+    if buf is not None and framework.__name__ == "oneflow":
+        raise NotImplementedError("OneFlow's RMSprop has no momentum")
+    options["momentum"] = 0.0 if buf is None else momentum
+    options.update(centered=mean is not None, lr=lr, alpha=rho)
+    return one_step(framework, "RMSprop", param, grad, state, 1, **options)

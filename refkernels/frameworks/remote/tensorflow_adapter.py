@@ -262,14 +262,6 @@ def adam(param, grad, m, v, vmax=None, kind="Adam", lr=1e-3, eps=1e-8, **options
     return one_step(kind, param, grad, state, lr=lr, eps=eps, **options)
 
 
-def adamw(weight_decay=0.01, **options):
-    return adam(weight_decay=weight_decay, kind="AdamW", **options)
-
-
-def lamb(eps=1e-6, weight_decay=0.01, **options):
-    return adam(eps=eps, weight_decay=weight_decay, kind="Lamb", **options)
-
-
 def adagrad(param, grad, accum, lr_decay=0.0, eps=1e-10, **options):
     if lr_decay:
         raise NotImplementedError("Keras's Adagrad has no lr_decay")

@@ -11,6 +11,7 @@ from shared import (
     attention_mask,
     by_autograd,
     of_rows,
+    one_step,
     pieces,
     sets_of,
     truth,
@@ -116,59 +117,28 @@ def embedding(weight, indices, padding_idx=None):
     return F.embedding(indices, weight, padding_idx)
 
 
-def one_step(optimizer, param, grad, state, step=None, name=None, **options):
-    """A step of torch's own optimizer; `state` is {our name: (torch's name, tensor or None)}. It
-    sees no parameter's name."""
-    param = torch.nn.Parameter(param)
-    param.grad = grad
-    stepper = optimizer([param], **options)
-    stepper.state[param].update(
-        {name: value for name, value in state.values() if value is not None}
-    )
-    if step is not None:
-        stepper.state[param]["step"] = torch.tensor(float(step - 1))
-    stepper.step()
-    new = {ours: stepper.state[param].get(name) for ours, (name, _) in state.items()}
-    return {"param": param, **{ours: value for ours, value in new.items() if value is not None}}
-
-
 def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, dampening=0.0, step=1, **options):
     if buf is None:
         options = {"lr": lr, "weight_decay": options.get("weight_decay", 0.0)}
-        return one_step(torch.optim.SGD, param, grad, {}, **options)
+        return one_step(torch, "SGD", param, grad, {}, **options)
     if options.get("nesterov") and dampening:
         raise NotImplementedError("torch's SGD takes no dampening with Nesterov's momentum")
     state = {"buf": ("momentum_buffer", buf if step > 1 else None)}
     options = dict(options, lr=lr, momentum=momentum, dampening=dampening)
-    return one_step(torch.optim.SGD, param, grad, state, **options)
-
-
-def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Adam", **options):
-    state = {"m": ("exp_avg", m), "v": ("exp_avg_sq", v), "vmax": ("max_exp_avg_sq", vmax)}
-    options = dict(options, betas=(beta1, beta2), amsgrad=vmax is not None)
-    return one_step(getattr(torch.optim, kind), param, grad, state, step, **options)
-
-
-def adamw(weight_decay=0.01, **options):
-    return adam(weight_decay=weight_decay, kind="AdamW", **options)
-
-
-def adagrad(param, grad, accum, step=1, lr=0.01, **options):
-    state = {"accum": ("sum", accum)}
-    return one_step(torch.optim.Adagrad, param, grad, state, step, lr=lr, **options)
+    return one_step(torch, "SGD", param, grad, state, **options)
 
 
 def adafactor(param, grad, row, col, step=1, lr=0.01, eps1=1e-7, eps2=1e-3, **options):
     state = {"row": ("row_var", row[:, None].clone()), "col": ("col_var", col[None].clone())}
     options = dict(options, lr=lr, eps=(eps1, eps2))
-    new = one_step(torch.optim.Adafactor, param, grad, state, step, **options)
+    new = one_step(torch, "Adafactor", param, grad, state, step, **options)
     return {"param": new["param"], "row": new["row"][:, 0], "col": new["col"][0]}
 
 
 def muon(param, grad, buf, ns_a=3.4445, ns_b=-4.775, ns_c=2.0315, scale="original", **options):
     options = dict(options, ns_coefficients=(ns_a, ns_b, ns_c), adjust_lr_fn=scale)
     state = {"buf": ("momentum_buffer", buf)}
-    return one_step(torch.optim.Muon, param, grad, state, **options)
+    return one_step(torch, "Muon", param, grad, state, **options)
 
 
 def narrow_step(param, update, comp=None, draws=None, to="bfloat16"):
@@ -191,13 +161,6 @@ def soap(
     update = left @ (left.T @ m @ right / (v.sqrt() + eps)) @ right.T
     param = param - lr * (1 - beta2**step) ** 0.5 / (1 - beta1**step) * update
     return {"param": param - lr * weight_decay * param, "m": m, "v": v}
-
-
-def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=0.01, **options):
-    state = {"accum": ("square_avg", accum), "mean": ("grad_avg", mean)}
-    state["buf"] = ("momentum_buffer", buf)
-    options = dict(options, centered=mean is not None, momentum=0.0 if buf is None else momentum)
-    return one_step(torch.optim.RMSprop, param, grad, state, 1, lr=lr, alpha=rho, **options)
 
 
 def batch_norm(
