@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from refkernels.records.files import write_whole
 from refkernels.records.texts import showable
@@ -22,36 +22,7 @@ from refkernels.reporting.words.process import flushing
 
 RECORDS = "judgements.jsonl"
 _REASONS = 2
-
-
-class Row(NamedTuple):
-    """A right kernel; `slower`: its time over the fastest one's."""
-
-    kernel: str
-    seconds: float | None
-    slower: float | None
-    killed: int
-    mutants: int
-    smallest: float | None
-
-
-class TaskGroup(NamedTuple):
-    """Right kernels of one question, whose times can be compared."""
-
-    op: str
-    direction: str
-    dtype: str
-    inputs: str
-    rows: list[Row]
-
-
-class Refused(NamedTuple):
-    """A kernel that is not right; `why` in sentences."""
-
-    kernel: str
-    op: str
-    verdict: str
-    why: list[str]
+Json = dict[str, Any]
 
 
 def write_leaderboard(directory: Path, lang: str = "en") -> list[Path]:
@@ -61,10 +32,12 @@ def write_leaderboard(directory: Path, lang: str = "en") -> list[Path]:
     groups, refused = board(records, lang)
     notes = _notes(records, lang)
     text = _markdown(groups, refused, notes, lang)
+    head = {"schema": SCHEMA, "kind": "leaderboard"}
+    content = {**head, "groups": groups, "refused": refused}
     pages = {
         "html": document(*sections_of(text), "judge", lang),
         "md": text,
-        "json": json.dumps(_document(groups, refused), indent=1, allow_nan=False) + "\n",
+        "json": json.dumps(content, indent=1, allow_nan=False) + "\n",
     }
     return [
         write_whole(Path(directory) / f"leaderboard.{suffix}", page)
@@ -72,8 +45,9 @@ def write_leaderboard(directory: Path, lang: str = "en") -> list[Path]:
     ]
 
 
-def board(records: Sequence[Record], lang: str = "en") -> tuple[list[TaskGroup], list[Refused]]:
-    """The right kernels, by question and time, and the others."""
+def board(records: Sequence[Record], lang: str = "en") -> tuple[list[Json], list[Json]]:
+    """The right kernels by question, whose times can be compared, and in it by time; and the
+    others, with the reasons in sentences."""
     right = defaultdict(list)
     refused = []
     for record in records:
@@ -82,27 +56,38 @@ def board(records: Sequence[Record], lang: str = "en") -> tuple[list[TaskGroup],
             right[record["op"], record["direction"], record["dtype"], inputs].append(record)
         else:
             refused.append(_refused(record, lang))
-    groups = [TaskGroup(*question, _rows(alike)) for question, alike in sorted(right.items())]
+    names = ("op", "direction", "dtype", "inputs")
+    groups = [
+        {**dict(zip(names, question, strict=True)), "rows": _rows(alike)}
+        for question, alike in sorted(right.items())
+    ]
     return groups, refused
 
 
-def _rows(records: Sequence[Record]) -> list[Row]:
+def _rows(records: Sequence[Record]) -> list[Json]:
     times = [record["time"]["seconds"] for record in records if record["time"]]
     rows = []
     for record in records:
         seconds = record["time"]["seconds"] if record["time"] else None
         killed, alive = (len(record["mutants"][key]) for key in ("killed", "alive"))
-        smallest = min(map(float, record["smallest_error_ulp"].values()), default=None)
-        slower = seconds / min(times) if seconds else None
-        name = showable(record["kernel"])
-        rows.append(Row(name, seconds, slower, killed, killed + alive, smallest))
-    return sorted(rows, key=lambda row: (row.seconds is None, row.seconds or 0.0, row.kernel))
+        rows.append({
+            "kernel": showable(record["kernel"]), "seconds": seconds,
+            "slower": seconds / min(times) if seconds else None,  # than the fastest
+            "killed": killed, "mutants": killed + alive,
+            "smallest": min(map(float, record["smallest_error_ulp"].values()), default=None),
+        })  # fmt: skip
+    return sorted(
+        rows, key=lambda row: (row["seconds"] is None, row["seconds"] or 0.0, row["kernel"])
+    )
 
 
-def _refused(record: Record, lang: str) -> Refused:
+def _refused(record: Record, lang: str) -> Json:
     why = because(record.get("reasons", ()), lang, "refused")[:_REASONS]
-    why = [showable(sentence) for sentence in why or [record.get("why", "")]]
-    return Refused(showable(record["kernel"]), record["op"] or "", record["verdict"], why)
+    return {
+        "kernel": showable(record["kernel"]), "op": record["op"] or "",
+        "verdict": record["verdict"],
+        "why": [showable(sentence) for sentence in why or [record.get("why", "")]],
+    }  # fmt: skip
 
 
 def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
@@ -114,20 +99,20 @@ def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
     for group in groups:
         yield ""
         yield _title(group, lang)
-        for row in group.rows:
-            time = words["untimed"] if row.seconds is None else time_of(row.seconds)
-            yield f"  {MARKS['right']} {time:>9}  {clipped(row.kernel, 90)}"
+        for row in group["rows"]:
+            time = words["untimed"] if row["seconds"] is None else time_of(row["seconds"])
+            yield f"  {MARKS['right']} {time:>9}  {clipped(row['kernel'], 90)}"
     if refused:
         yield ""
         yield words["others"]
     for kernel in refused:
-        mark, verdict = _verdict(kernel.verdict, lang).split(" ", 1)
-        yield f"  {mark} {clipped(kernel.kernel, 90)}: {verdict}"
-        yield f"      {clipped(kernel.why[0], 200)}"
+        mark, verdict = _verdict(kernel["verdict"], lang).split(" ", 1)
+        yield f"  {mark} {clipped(kernel['kernel'], 90)}: {verdict}"
+        yield f"      {clipped(kernel['why'][0], 200)}"
 
 
-def _lead(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str) -> str:
-    right = sum(len(group.rows) for group in groups)
+def _lead(groups: Sequence[Json], refused: Sequence[Json], lang: str) -> str:
+    right = sum(len(group["rows"]) for group in groups)
     return WORDS[lang]["lead"].format(right=right, all=right + len(refused))
 
 
@@ -140,36 +125,36 @@ def _notes(records: Sequence[Record], lang: str) -> list[str]:
     ]
 
 
-def _title(group: TaskGroup, lang: str) -> str:
+def _title(group: Json, lang: str) -> str:
     words = WORDS[lang]
-    inputs = group.inputs or words["untimed"]
-    return words["group"].format(**{**group._asdict(), "inputs": inputs})
+    return words["group"].format(**{**group, "inputs": group["inputs"] or words["untimed"]})
 
 
-def _cells(row: Row, lang: str) -> list[str]:
+def _cells(row: Json, lang: str) -> list[str]:
     """The cells after a right kernel's name."""
     return [
-        WORDS[lang]["untimed"] if row.seconds is None else time_of(row.seconds),
-        "" if row.slower is None else f"{row.slower:.2f} ×",
-        f"{row.killed} / {row.mutants}",
-        "" if row.smallest is None else f"{row.smallest:.3g} ulp",
+        WORDS[lang]["untimed"] if row["seconds"] is None else time_of(row["seconds"]),
+        "" if row["slower"] is None else f"{row['slower']:.2f} ×",
+        f"{row['killed']} / {row['mutants']}",
+        "" if row["smallest"] is None else f"{row['smallest']:.3g} ulp",
     ]
 
 
 def _markdown(
-    groups: Sequence[TaskGroup], refused: Sequence[Refused], notes: Sequence[str], lang: str
+    groups: Sequence[Json], refused: Sequence[Json], notes: Sequence[str], lang: str
 ) -> str:
     words = WORDS[lang]
     parts = [f"# {words['board']}", _lead(groups, refused, lang), *map(escaped, notes)]
     parts += [f"## {words['right_ones']}"]
     for group in groups:
-        rows = [[_name(row.kernel), *_cells(row, lang)] for row in group.rows]
+        rows = [[_name(row["kernel"]), *_cells(row, lang)] for row in group["rows"]]
         parts += [f"### {escaped(_title(group, lang))}", grid(words["columns"], rows, "l----")]
     parts += [words["no_right"]] if not groups else []
     rows = [
-        [_name(name), op, _verdict(verdict, lang), escaped("; ".join(why))]
-        for name, op, verdict, why in refused
-    ]
+        [_name(row["kernel"]), row["op"], _verdict(row["verdict"], lang),
+         escaped("; ".join(row["why"]))]
+        for row in refused
+    ]  # fmt: skip
     parts += [f"## {words['others']}", grid(words["refusals"], rows, "llll") if rows else ""]
     parts += [] if rows else [words["no_refused"]]
     parts += [f"## {words['read_board']}", words["clock"], words["wrong_refused"]]
@@ -183,14 +168,3 @@ def _verdict(name: str, lang: str) -> str:
 def _name(kernel: str) -> str:
     """A kernel's name for a Markdown table, in which a bare bar would end the cell."""
     return code(kernel).replace("|", "\\|")
-
-
-def _document(groups: Sequence[TaskGroup], refused: Sequence[Refused]) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "kind": "leaderboard",
-        "groups": [
-            {**group._asdict(), "rows": [row._asdict() for row in group.rows]} for group in groups
-        ],
-        "refused": [kernel._asdict() for kernel in refused],
-    }
