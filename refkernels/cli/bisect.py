@@ -8,19 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion
+from refkernels.cli.shared import completion, options
 from refkernels.cli.shared.endings import refuse, refusing, stop
-from refkernels.cli.shared.options import (
-    Cases,
-    Dtypes,
-    Language,
-    Ops,
-    Settings,
-    Timeout,
-    check_choice,
-    check_language,
-    parse_settings,
-)
 from refkernels.cli.shared.wording import argument, option
 
 CHANGES = ("bits", "error")
@@ -29,15 +18,15 @@ CHANGES = ("bits", "error")
 def bisect(
     framework: Annotated[str, argument("bisect.framework", autocompletion=completion.frameworks)],
     versions: Annotated[str, option("bisect.versions")],
-    op: Ops = None,
-    dtype: Dtypes = None,
-    case: Cases = None,
+    op: options.Ops = None,
+    dtype: options.Dtypes = None,
+    case: options.Cases = None,
     out: Annotated[Path, option("bisect.out")] = Path("bisect"),
     every: Annotated[bool, option("bisect.every", "--every")] = False,
     change: Annotated[str, option("bisect.change")] = "bits",
-    settings: Settings = None,
-    timeout: Timeout = 120.0,
-    lang: Language = "en",
+    settings: options.Settings = None,
+    timeout: options.Timeout = 120.0,
+    lang: options.Language = "en",
 ) -> None:
     """Measure released versions of a framework, and find between which of them something changed.
 
@@ -49,15 +38,15 @@ def bisect(
     from refkernels.runs import measurement
     from refkernels.runs.bisection import boundaries
 
-    check_language(lang)
-    check_choice("--change", change, CHANGES)
+    options.check_language(lang)
+    options.check_choice("--change", change, CHANGES)
     with refusing():
         spec, name = catalog.target(framework)
         if name.kernel is not None or name.version:
             refuse(f"{framework}: name the framework without a version, such as {spec.name}.")
         plan = measurement.select(op or (), dtype or (), case or ())
         releases = released.versions(spec, versions)
-    runs = _Runs(name, plan, out, parse_settings(settings), timeout)
+    runs = _Runs(name, plan, out, options.parse_settings(settings), timeout)
     try:
         pairs = list(
             boundaries(

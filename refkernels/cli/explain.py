@@ -9,46 +9,31 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import severity
+from refkernels.cli.shared import options, severity
 from refkernels.cli.shared.case import read_case, tensors_of
 from refkernels.cli.shared.endings import refuse, refusing
 from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_targets
-from refkernels.cli.shared.options import (
-    AsJson,
-    CaseOrOp,
-    Device,
-    DirectionName,
-    Frameworks,
-    Language,
-    Names,
-    Oracle,
-    Params,
-    Settings,
-    Timeout,
-    case_or_oracle,
-    parse_settings,
-)
 from refkernels.cli.shared.pages import show
 from refkernels.cli.shared.wording import option
 from refkernels.records.files import write_whole
 
 
 def explain(
-    case_or_op: CaseOrOp = None,
-    oracle: Oracle = None,
-    inputs: Annotated[Names | None, option("explain.inputs", "--input")] = None,
-    outputs: Annotated[Names | None, option("explain.outputs", "--output")] = None,
-    framework: Frameworks = None,
+    case_or_op: options.CaseOrOp = None,
+    oracle: options.Oracle = None,
+    inputs: Annotated[list[str] | None, option("explain.inputs", "--input")] = None,
+    outputs: Annotated[list[str] | None, option("explain.outputs", "--output")] = None,
+    framework: options.Frameworks = None,
     kernel: Kernels = None,
     abi: Abi = None,
     python: Interpreter = None,
-    param: Params = None,
-    direction: DirectionName = None,
-    device: Device = None,
-    settings: Settings = None,
-    timeout: Timeout = 120.0,
-    lang: Language = "en",
-    as_json: AsJson = False,
+    param: options.Params = None,
+    direction: options.DirectionName = None,
+    device: options.Device = None,
+    settings: options.Settings = None,
+    timeout: options.Timeout = 120.0,
+    lang: options.Language = "en",
+    as_json: options.AsJson = False,
     fail_on: severity.FailOn = None,
     out: Annotated[Path | None, option("explain.out")] = None,
     save: Annotated[Path | None, option("explain.save")] = None,
@@ -64,7 +49,7 @@ def explain(
 
     faults: list[str] = []
     severity.check(fail_on)
-    case_or_op = case_or_oracle(case_or_op, oracle)
+    case_or_op = options.case_or_oracle(case_or_op, oracle)
     if pasted is not None:
         if framework or kernel or abi or python or save is not None or settings:
             refuse(
@@ -82,7 +67,7 @@ def explain(
             case = read_case(case_or_op, inputs, outputs, param, direction, tensors, oracle=oracle)
         ops = [] if case_or_op.endswith(".npz") else [case.op]
         names, _ = asked_targets(framework, kernel, ops, abi, python)
-        case, faults = _run(case, names, parse_settings(settings), device, timeout)
+        case, faults = _run(case, names, options.parse_settings(settings), device, timeout)
         for fault in faults:
             typer.echo(f"refkernels: {fault}", err=True)
         if not case.outputs and faults:

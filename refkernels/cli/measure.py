@@ -7,20 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion, explaining, pages, severity
+from refkernels.cli.shared import completion, explaining, options, pages, severity
 from refkernels.cli.shared.endings import refusing, resumable
 from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_targets
-from refkernels.cli.shared.options import (
-    Cases,
-    Dtypes,
-    Frameworks,
-    Language,
-    Resume,
-    Settings,
-    Timeout,
-    check_language,
-    parse_settings,
-)
 from refkernels.cli.shared.progress import Show, shown
 from refkernels.cli.shared.wording import option
 from refkernels.target_names import is_kernel
@@ -29,25 +18,25 @@ _MOST_JUDGES = 8  # more would wait for the frameworks, and each takes a quarter
 
 
 def measure(
-    framework: Frameworks = None,
+    framework: options.Frameworks = None,
     kernel: Kernels = None,
     abi: Abi = None,
     python: Interpreter = None,
     op: Annotated[
         list[str] | None, option("measure.op", "--op", "--oracle", autocompletion=completion.ops)
     ] = None,
-    dtype: Dtypes = None,
+    dtype: options.Dtypes = None,
     device: Annotated[list[str] | None, option("measure.device")] = None,
-    case: Cases = None,
+    case: options.Cases = None,
     out: Annotated[Path, option("measure.out")] = Path("report"),
     full: Annotated[bool, option("measure.full", "--full")] = False,
     explain_all: Annotated[bool, option("measure.explain_all", "--explain-all")] = False,
-    resume: Resume = False,
+    resume: options.Resume = False,
     isa: Annotated[bool, option("measure.isa", "--isa")] = False,
-    settings: Settings = None,
-    timeout: Timeout = 120.0,
+    settings: options.Settings = None,
+    timeout: options.Timeout = 120.0,
     show_list: Annotated[bool, option("measure.show_list", "--list")] = False,
-    lang: Language = "en",
+    lang: options.Language = "en",
     fail_on: severity.FailOn = None,
 ) -> None:
     """Measure the frameworks, all by default, against the certified oracles and write a report.
@@ -59,7 +48,7 @@ def measure(
     from refkernels.runs import measurement
 
     severity.check(fail_on)
-    check_language(lang)
+    options.check_language(lang)
     framework, computed = asked_targets(framework, kernel, op or (), abi, python)
     op = op or computed
     with refusing():
@@ -68,7 +57,7 @@ def measure(
         _list(plan)
         return
     with refusing(out, also=()), resumable(out):
-        setting_values = parse_settings(settings)
+        setting_values = options.parse_settings(settings)
         if isa:
             names = framework or measurement.FRAMEWORKS
             framework = list(measurement.with_instruction_sets(names, setting_values, timeout))

@@ -5,34 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from refkernels.cli.shared import options
 from refkernels.cli.shared.case import read_case, tensors_of
 from refkernels.cli.shared.endings import refusing
-from refkernels.cli.shared.options import (
-    AsJson,
-    CaseOrOp,
-    DirectionName,
-    DrawSeed,
-    Inputs,
-    Names,
-    Oracle,
-    Params,
-    case_or_oracle,
-)
 from refkernels.cli.shared.pages import show
 from refkernels.cli.shared.wording import option
 
 
 def probe(
-    case_or_op: CaseOrOp = None,
-    oracle: Oracle = None,
-    inputs: Inputs = None,
-    outputs: Annotated[Names | None, option("probe.outputs", "--output")] = None,
-    param: Params = None,
-    direction: DirectionName = None,
+    case_or_op: options.CaseOrOp = None,
+    oracle: options.Oracle = None,
+    inputs: options.Inputs = None,
+    outputs: Annotated[list[str] | None, option("probe.outputs", "--output")] = None,
+    param: options.Params = None,
+    direction: options.DirectionName = None,
     kernel: Annotated[str | None, option("probe.kernel")] = None,
-    seed: DrawSeed = 0,
+    seed: options.DrawSeed = 0,
     out: Annotated[Path, option("probe.out")] = Path("probe"),
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write inputs on which the explanations that fit a kernel's answer differ the most.
 
@@ -42,7 +32,7 @@ def probe(
     from refkernels.diagnosis import probe as probes
     from refkernels.reporting.answer import probe as pages
 
-    case_or_op = case_or_oracle(case_or_op, oracle)
+    case_or_op = options.case_or_oracle(case_or_op, oracle)
     with refusing(out):
         with tensors_of([], 120.0) as tensors:
             case = read_case(case_or_op, inputs, outputs, param, direction, tensors, oracle=oracle)

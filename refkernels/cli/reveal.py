@@ -9,18 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion
+from refkernels.cli.shared import completion, options
 from refkernels.cli.shared.endings import refuse, refusing
 from refkernels.cli.shared.kernels import Abi, Interpreter, asked_targets
-from refkernels.cli.shared.options import (
-    MOST_ELEMENTS,
-    AsJson,
-    Device,
-    Dtype,
-    Settings,
-    Timeout,
-    parse_settings,
-)
 from refkernels.cli.shared.progress import progress_bar
 from refkernels.cli.shared.wording import argument, option
 from refkernels.records.files import write_whole
@@ -43,12 +34,12 @@ def reveal(
     row: Annotated[int, option("reveal.row", min=0)] = 0,
     column: Annotated[int, option("reveal.column", min=0)] = 0,
     bias: Annotated[bool, option("reveal.bias", "--bias")] = False,
-    dtype: Dtype = "float32",
-    device: Device = None,
-    settings: Settings = None,
+    dtype: options.Dtype = "float32",
+    device: options.Device = None,
+    settings: options.Settings = None,
     svg: Annotated[Path | None, option("reveal.svg")] = None,
-    as_json: AsJson = False,
-    timeout: Timeout = 120.0,
+    as_json: options.AsJson = False,
+    timeout: options.Timeout = 120.0,
 ) -> None:
     """Reveal the tree of additions behind one output element, and check it on random data.
 
@@ -71,7 +62,7 @@ def reveal(
         n, column = 1, 0
     try:
         _check_size(m, n, k, m * n * k if scatter_of(op) else 0)
-        setting_values = parse_settings(settings)
+        setting_values = options.parse_settings(settings)
         spec, name = catalog.target(target)
         split_settings(
             spec.framework, merged(setting_values, name)
@@ -96,10 +87,10 @@ def _check_size(m: int, n: int, k: int, whole: int) -> None:
     """Raises ValueError if an array of the question has more than MOST_ELEMENTS elements. `whole`:
     the elements of an array with all three axes, if there is one."""
     largest = max(m * k, k * n, m * n, whole)
-    if largest > MOST_ELEMENTS:
+    if largest > options.MOST_ELEMENTS:
         raise ValueError(
             f"--m {m}, --n {n} and --k {k} make an array of {largest:,} elements, more than "
-            f"{MOST_ELEMENTS:,}: ask for fewer rows or columns."
+            f"{options.MOST_ELEMENTS:,}: ask for fewer rows or columns."
         )
 
 

@@ -9,41 +9,32 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion, pages
+from refkernels.cli.shared import completion, options, pages
 from refkernels.cli.shared.endings import refuse, refusing, resumable
 from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_targets
-from refkernels.cli.shared.options import (
-    MOST_SEED,
-    MOST_TRIES,
-    MOST_WORKERS,
-    Frameworks,
-    Names,
-    Resume,
-    Settings,
-    Timeout,
-    parse_settings,
-)
 from refkernels.cli.shared.progress import shown
 from refkernels.cli.shared.wording import argument, option
 
 
 def sweep(
-    op: Annotated[Names, argument("sweep.op", metavar="OP...", autocompletion=completion.ops)],
-    framework: Frameworks = None,
+    op: Annotated[list[str], argument("sweep.op", metavar="OP...", autocompletion=completion.ops)],
+    framework: options.Frameworks = None,
     kernel: Kernels = None,
     abi: Abi = None,
     python: Interpreter = None,
-    dtype: Annotated[Names | None, option("sweep.dtype", autocompletion=completion.dtypes)] = None,
+    dtype: Annotated[
+        list[str] | None, option("sweep.dtype", autocompletion=completion.dtypes)
+    ] = None,
     device: Annotated[str, option("sweep.device")] = "cpu",
     range: Annotated[str | None, option("sweep.range")] = None,
     out: Annotated[Path, option("sweep.out")] = Path("sweep"),
-    resume: Resume = False,
-    workers: Annotated[int | None, option("sweep.workers", min=1, max=MOST_WORKERS)] = None,
+    resume: options.Resume = False,
+    workers: Annotated[int | None, option("sweep.workers", min=1, max=options.MOST_WORKERS)] = None,
     scheduler: Annotated[str | None, option("sweep.scheduler")] = None,
-    settings: Settings = None,
-    tries: Annotated[int, option("sweep.tries", min=1, max=MOST_TRIES)] = 1 << 21,
-    seed: Annotated[int, option("sweep.seed", min=0, max=MOST_SEED)] = 0,
-    timeout: Timeout = 120.0,
+    settings: options.Settings = None,
+    tries: Annotated[int, option("sweep.tries", min=1, max=options.MOST_TRIES)] = 1 << 21,
+    seed: Annotated[int, option("sweep.seed", min=0, max=options.MOST_SEED)] = 0,
+    timeout: options.Timeout = 120.0,
 ) -> None:
     """Try every input of a format, and judge every answer by a certified oracle.
 
@@ -54,7 +45,7 @@ def sweep(
     """
     from refkernels.runs import sweeps
 
-    setting_values = parse_settings(settings)
+    setting_values = options.parse_settings(settings)
     names, _ = asked_targets(framework, kernel, op, abi, python)
     if not names:
         refuse("There is nothing to sweep: name a --framework or a --kernel.")

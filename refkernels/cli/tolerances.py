@@ -9,35 +9,22 @@ from typing import Annotated
 
 import typer
 
+from refkernels.cli.shared import options
 from refkernels.cli.shared.case import read_case, tensors_of
 from refkernels.cli.shared.endings import refusing
-from refkernels.cli.shared.options import (
-    MOST_ELEMENTS,
-    AsJson,
-    CaseOrOp,
-    DirectionName,
-    DrawSeed,
-    Dtype,
-    Inputs,
-    Names,
-    Oracle,
-    Params,
-    case_or_oracle,
-    read_lengths,
-)
 from refkernels.cli.shared.wording import option
 
 
 def tolerances(
-    case_or_op: CaseOrOp = None,
-    oracle: Oracle = None,
-    inputs: Inputs = None,
-    shape: Annotated[Names | None, option("tolerances.shape")] = None,
-    dtype: Dtype = "float32",
-    param: Params = None,
-    direction: DirectionName = None,
-    seed: DrawSeed = 0,
-    as_json: AsJson = False,
+    case_or_op: options.CaseOrOp = None,
+    oracle: options.Oracle = None,
+    inputs: options.Inputs = None,
+    shape: Annotated[list[str] | None, option("tolerances.shape")] = None,
+    dtype: options.Dtype = "float32",
+    param: options.Params = None,
+    direction: options.DirectionName = None,
+    seed: options.DrawSeed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Print the smallest atol and rtol with which allclose passes every right kernel.
 
@@ -55,7 +42,7 @@ def tolerances(
     from refkernels.judging.challenges import Drawer
     from refkernels.testing import tolerances as tolerances_of
 
-    case_or_op = case_or_oracle(case_or_op, oracle)
+    case_or_op = options.case_or_oracle(case_or_op, oracle)
     with refusing():
         shapes = _shapes(shape or (), {text.partition("=")[0] for text in inputs or ()})
         if (kind := formats.get(dtype).dtype) is None:
@@ -89,9 +76,9 @@ def _shapes(texts: Sequence[str], from_files: set[str]) -> dict[str, tuple[int, 
     """Those of --shape; `from_files`: the names of --input. Raises ValueError (one sentence)."""
     shapes: dict[str, tuple[int, ...]] = {}
     for text in texts:
-        name, axes = read_lengths("--shape", text, "x=32,768", least=0)
-        if math.prod(axes) > MOST_ELEMENTS:
-            raise ValueError(f"--shape {text!r} has more than {MOST_ELEMENTS:,} elements.")
+        name, axes = options.read_lengths("--shape", text, "x=32,768", least=0)
+        if math.prod(axes) > options.MOST_ELEMENTS:
+            raise ValueError(f"--shape {text!r} has more than {options.MOST_ELEMENTS:,} elements.")
         if name in from_files or name in shapes:
             raise ValueError(f"{name} is given twice.")
         shapes[name] = axes
