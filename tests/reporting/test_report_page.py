@@ -24,6 +24,7 @@ from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import cards
+from refkernels.reporting.measure.writing import table_of
 from refkernels.reporting.words import report as words
 from refkernels.reporting.words import vocabulary
 
@@ -206,7 +207,7 @@ def test_a_mark_is_the_worst_of_ordinary_inputs_and_shows_what_edges_add():
 
 
 def test_figures_to_download_are_those_of_the_records(records):
-    rows = list(csv.DictReader(io.StringIO(Report.of(records).table())))
+    rows = list(csv.DictReader(io.StringIO(table_of(Study.of(records)))))
     taken = [record for record in records if record["kind"] == "measurement"]
     assert len(rows) == len(taken) > 300
     by_place = {

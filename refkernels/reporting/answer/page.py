@@ -21,7 +21,7 @@ from refkernels.reporting.answer.facts import (
     show_ratio,
 )
 from refkernels.reporting.answer.markdown import folded, grid
-from refkernels.reporting.answer.scripts import script_parts
+from refkernels.reporting.answer.script import script_parts
 from refkernels.reporting.answer.sentences import summary, words_of
 from refkernels.reporting.templating import environment_lines
 from refkernels.reporting.words.causes import NO_BUG

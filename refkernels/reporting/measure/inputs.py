@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -91,27 +91,20 @@ def example_of(measurements: Iterable[Measurement]) -> Measurement:
     verdict, a wide format, the forward pass and a handy size. Of those that are left, it has the
     typical loss (the upper median)."""
     remaining = list(measurements)
-    for rank in (input_of, _level, _wide, _pass, _handy):
+    for rank in _IN_ORDER:
         best = min(rank(m) for m in remaining)
         remaining = [m for m in remaining if rank(m) == best]
     remaining.sort(key=lambda m: (loss(m), m.case, m.output))
     return remaining[len(remaining) // 2]
 
 
-def _level(m: Measurement) -> Any:
-    return level_of(m).rank
-
-
-def _wide(m: Measurement) -> Any:
-    return m.dtype not in WIDE
-
-
-def _pass(m: Measurement) -> Any:
-    return rank_of_direction(m.direction)
-
-
-def _handy(m: Measurement) -> Any:
-    return not _FEW <= m.tally("elements") <= _MANY
+_IN_ORDER: tuple[Callable[[Measurement], Any], ...] = (
+    input_of,
+    lambda m: level_of(m).rank,
+    lambda m: m.dtype not in WIDE,
+    lambda m: rank_of_direction(m.direction),
+    lambda m: not _FEW <= m.tally("elements") <= _MANY,
+)
 
 
 Place = tuple[str, str, str, str, str]

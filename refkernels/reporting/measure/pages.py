@@ -15,7 +15,7 @@ from markupsafe import Markup
 from refkernels.records.words import LEVELS
 from refkernels.reporting.answer.facts import advice
 from refkernels.reporting.figures.drawing import Drawn
-from refkernels.reporting.measure.comparisons import Invariance, agreements, invariances
+from refkernels.reporting.measure.comparisons import agreements, invariances
 from refkernels.reporting.measure.findings import (
     Finding,
     findings,
@@ -44,7 +44,6 @@ from refkernels.reporting.measure.symptoms import (
     short_cause,
     symptoms,
 )
-from refkernels.reporting.measure.table import table_of
 from refkernels.reporting.measure.threads import sentences, threads_of
 from refkernels.reporting.reading import Record
 from refkernels.reporting.templating import (
@@ -115,10 +114,6 @@ class Report:
                 scripts[f"{symptom.finding}-{symptom.cause}"] = script
         return scripts
 
-    def table(self) -> str:
-        """Every measurement as a line of CSV."""
-        return table_of(self.study)
-
     @cached_property
     def _findings(self) -> list[Finding]:
         return findings(self.study)
@@ -149,7 +144,7 @@ class Report:
     def _context(self) -> dict[str, Any]:
         study, words = self.study, words_of(self.lang)
         findings = self._findings
-        agree = agreements(study.without_formulas)
+        agree, tables = agreements(study.without_formulas), invariances(study)
         threads = threads_of(study)
         context = {
             "w": words,
@@ -186,7 +181,7 @@ class Report:
             "pairs": sorted({names for agreement in agree for names in agreement.pairs}),
             "threads": threads,
             "thread_sentences": sentences(threads, words),
-            "invariances": invariances(study),
+            "invariances": tables,
             "unrun": unrun(study),
             "gathered": _gathered,
             "environments": [environment_lines(record) for record in study.environments],
@@ -201,7 +196,7 @@ class Report:
             "distinguishing_digits": distinguishing_digits,
             "point_text": point_text,
             "row_cells": partial(row_cells, words=words),
-            "properties": _properties_of(invariances(study)),
+            "properties": list(dict.fromkeys(name for table in tables for name, _ in table.rows)),
             "cause_of": partial(
                 _cause_of,
                 words=words,
@@ -214,7 +209,7 @@ class Report:
             "meaning_of": partial(vocabulary.meaning_of, lang=self.lang),
         }
         shown = {name: bool(context[name]) for name in ("cards", "matrix", "figures", "growth")}
-        shown |= {"agreement": bool(agree), "invariance": bool(context["invariances"])}
+        shown |= {"agreement": bool(agree), "invariance": bool(tables)}
         shown |= {"threads": bool(threads)}
         order = (
             "cards", "matrix", "findings", "figures", "rounding", "growth", "agreement",
@@ -258,11 +253,6 @@ def _gathered(places: Iterable[str]) -> list[tuple[str, tuple[str, str] | None]]
         )
         for where, names in ops.items()
     ]
-
-
-def _properties_of(tables: Iterable[Invariance]) -> list[str]:
-    """Every property that a table has, in the order of the tables."""
-    return list(dict.fromkeys(name for table in tables for name, _ in table.rows))
 
 
 def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[str]]:

@@ -1,15 +1,20 @@
-"""Writes the report, and removes the plots and scripts of an earlier one."""
+"""Writes the report with its table in CSV, and removes the plots and scripts of an earlier one."""
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 from refkernels.records.files import stored, write_whole
 from refkernels.records.words import LEVELS
 from refkernels.reporting.measure.ids import ENDINGS
+from refkernels.reporting.measure.inputs import concerned, input_of
 from refkernels.reporting.measure.pages import Report, Starmap
+from refkernels.reporting.measure.study import Measurement, Study, known_cause
 from refkernels.reporting.reading import Record, read_records
 
 SCRIPTS = "scripts.js"  # all scripts, by the ids of their findings
@@ -37,7 +42,7 @@ def write_report(
     written = [
         write_whole(directory / "report.md", report.markdown()),
         write_whole(directory / "report.html", report.html()),
-        write_whole(directory / "figures.csv", report.table()),
+        write_whole(directory / "figures.csv", table_of(report.study)),
     ]
     folder = directory / "plots"
     for plot in report.plots:
@@ -59,3 +64,33 @@ def write_report(
         if is_ours and stale not in written:
             stale.unlink()
     return written
+
+
+_COLUMNS = (
+    "op", "direction", "dtype", "framework", "version", "device", "case", "output", "status",
+    "verdict", "flags", "input", "elements", "concerned", "not_correctly_rounded", "max_ulp",
+    "mean_ulp", "error_over_bound", "error_over_plain", "condition_median", "cause",
+)  # fmt: skip
+
+
+def table_of(study: Study) -> str:
+    """A line for each measurement, and for each that failed, below the names of the columns."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for result in (*study.measurements, *study.failures):
+        writer.writerow(_row(result, study))
+    return text.getvalue()
+
+
+def _row(m: Measurement, study: Study) -> list[Any]:
+    ok = m.status == "ok"
+    return [
+        m.op, m.direction, m.dtype, m.record["framework"], m.record.get("version"),
+        m.device, m.case, m.output, m.status, m.verdict.name if ok else None,
+        " ".join(m.flags), input_of(m).name.lower() if ok else None,
+        m.tally("elements") if ok else None, concerned(m)[0] if ok else None,
+        m.tally("not_correctly_rounded") if ok else None, m.number("ulp", "max"),
+        m.number("ulp", "mean"), m.number("bound", "max_ratio"), m.number("plain", "ratio"),
+        m.number("condition", "median"), known_cause(study.explanation_of(m)),
+    ]  # fmt: skip
