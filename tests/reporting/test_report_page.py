@@ -15,7 +15,7 @@ import synthetic
 from test_symptoms import bad, found_on, in_float32
 
 from refkernels import reporting
-from refkernels.reporting.measure import pages
+from refkernels.reporting.measure import pages, writing
 from refkernels.reporting.measure.comparisons import agreements
 from refkernels.reporting.measure.findings import findings
 from refkernels.reporting.measure.ids import finding_id, target_id
@@ -24,7 +24,6 @@ from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import cards
-from refkernels.reporting.measure.writing import table_of
 from refkernels.reporting.words import report as words
 from refkernels.reporting.words import vocabulary
 
@@ -207,7 +206,7 @@ def test_a_mark_is_the_worst_of_ordinary_inputs_and_shows_what_edges_add():
 
 
 def test_figures_to_download_are_those_of_the_records(records):
-    rows = list(csv.DictReader(io.StringIO(table_of(Study.of(records)))))
+    rows = list(csv.DictReader(io.StringIO(writing.table_of(Study.of(records)))))
     taken = [record for record in records if record["kind"] == "measurement"]
     assert len(rows) == len(taken) > 300
     by_place = {
