@@ -8,9 +8,11 @@ that in float64.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,60 +30,31 @@ _MOST = 2**17  # elements of a question, but for those that are far from float64
 _DECOUPLED = "decoupled_weight_decay"
 _FEWEST = 64  # of them, in each parameter
 _FAR = 4.0  # times the farthest of the elements at even distances
-_BETAS = ("beta1", "beta2", "eps", "weight_decay")
 _EXPECTED_DEFAULTS = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False, "dampening": 0.0}
 
 
 @dataclass(frozen=True)
 class OptimizerKind:
-    """How a type of optimizer is judged. `params`: those of the op that are hyper-parameters, under
-    other names where `renamed`."""
+    """How a type of optimizer is judged, an entry of updates.json. `params`: those of the op that
+    are hyper-parameters, under other names where `renamed`; `own`: by framework, the forms that it
+    documents as its own definition. No run is blamed for them, although a run with another
+    framework's form is another training."""
 
     op: str
-    state: tuple[str, ...]
-    params: tuple[str, ...]
+    state: Sequence[str]
+    params: Sequence[str]
     renamed: Mapping[str, str] = field(default_factory=dict)
     whole: bool = False  # whether each tensor is a question
     refused: tuple[str, ...] = ("maximize", "lazy_mode")  # settings without an op when true
+    own: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-_SGD = OptimizerKind("sgd", ("buf",), ("momentum", "weight_decay", "nesterov", "dampening"))
-_MOMENTUM = OptimizerKind(
-    "momentum", ("buf",), ("momentum", "weight_decay", "nesterov"), {"nesterov": "use_nesterov"}
-)
-_ADAM = OptimizerKind("adam", ("m", "v", "vmax"), _BETAS)
-_ADAMW = OptimizerKind("adamw", ("m", "v", "vmax"), _BETAS)
-_LAMB = OptimizerKind("lamb", ("m", "v"), _BETAS, {"weight_decay": "lamb_weight_decay"}, whole=True)
-_RMSPROP = OptimizerKind(
-    "rmsprop", ("accum", "mean", "buf"), ("rho", "eps", "momentum", "weight_decay"),
-    {"rho": "alpha"},
-)  # fmt: skip
-KINDS: dict[str, OptimizerKind] = {
-    "SGD": _SGD,
-    "Momentum": _MOMENTUM,
-    "Adam": _ADAM,
-    "AdamW": _ADAMW,
-    "AdamWeightDecay": _ADAMW,
-    "LAMB": _LAMB,
-    "Lamb": _LAMB,
-    "Adagrad": OptimizerKind("adagrad", ("accum",), ("lr_decay", "eps", "weight_decay")),
-    "RMSprop": _RMSPROP,
-    "RMSProp": _RMSPROP,
-}  # fmt: skip
+KINDS = {
+    name: OptimizerKind(**entry)
+    for name, entry in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")).items()
+}
 THROUGH_MOMENTS = ("adam", "adagrad", "rmsprop")  # ops whose decay is part of the gradient
 _OPTIONAL = {"vmax": "amsgrad", "mean": "centered"}  # states, by the setting that uses them
-# Forms that a framework documents as its own definition. No run is blamed for them, although a run
-# with another framework's form is another training.
-OWN: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("oneflow", "SGD"): ("dampened_first_step",),
-    ("oneflow", "Adagrad"): ("eps_inside_sqrt",),
-    ("oneflow", "RMSprop"): ("eps_inside_sqrt", "lr_in_momentum"),
-    ("paddle", "RMSProp"): ("eps_inside_sqrt", "lr_in_momentum"),
-    ("paddle", "Lamb"): ("trust_ratio_needs_decay",),
-    ("mindspore", "RMSProp"): ("eps_inside_sqrt", "lr_in_momentum"),
-    ("mindspore", "Adam"): ("eps_hat",),
-    ("mindspore", "AdamWeightDecay"): ("no_bias_correction",),
-}
 
 
 def definition(optimizer: Optimizer) -> str:
@@ -196,9 +169,9 @@ def _questions(
     if refused := [name for name in kind.refused if settings.get(name)]:
         raise NotJudged(f"its {refused[0]} is on")
     if kind.op == "sgd" and not settings.get("momentum"):
-        kind = OptimizerKind("sgd", (), kind.params)
+        kind = replace(kind, state=())
     if kind.op == "adam" and settings.get(_DECOUPLED):
-        kind = _ADAMW
+        kind = KINDS["AdamW"]
     unused = [word for word, setting in _OPTIONAL.items() if settings.get(setting) is False]
     kind = replace(kind, state=tuple(word for word in kind.state if word not in unused))
     scale = _loss_scale(settings)
@@ -213,7 +186,7 @@ def _questions(
     whole_group = f"group {order} ({len(parts)} parameters{exemption})"
     name = parts[0][0] if kind.whole or len(parts) == 1 else whole_group
     place = Place(line.step, "update", name, order, rank.rank)
-    documented = OWN.get((rank.framework, rank.optimizer.type), ())
+    documented = tuple(KINDS[rank.optimizer.type].own.get(rank.framework, ()))
     known_before = [word for word in parts[0][1] if all(word in before for _, before, _ in parts)]
     known_after = [word for word in parts[0][2] if all(word in after for _, _, after in parts)]
     _refuse_mixed(parts, known_before, known_after)

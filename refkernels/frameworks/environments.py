@@ -20,25 +20,9 @@ from pathlib import Path
 
 from refkernels.frameworks import catalog, creation, emulation, home, places, versions
 from refkernels.frameworks.catalog import FrameworkError, Spec
-from refkernels.frameworks.creation import CreationFailed, Progress
+from refkernels.frameworks.creation import Progress
 from refkernels.suggestion import did_you_mean, quoted
 from refkernels.target_names import parse
-
-__all__ = [
-    "CreationFailed",
-    "CreationOutcome",
-    "FrameworkError",
-    "Interpreter",
-    "Listed",
-    "NotInstalled",
-    "create",
-    "create_all",
-    "delete",
-    "find",
-    "listing",
-    "managed",
-    "required",
-]  # fmt: skip
 
 _AT_A_TIME = 4  # environments made in parallel
 

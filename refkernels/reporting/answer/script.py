@@ -9,9 +9,11 @@ the order of summation.
 from __future__ import annotations
 
 import ast
+import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from refkernels.reporting.answer.facts import ExplainedKernel, Record, place_of
@@ -29,12 +31,13 @@ _SHOWN = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "fl
 
 @dataclass(frozen=True)
 class _Plumbing:
-    """How a framework takes arrays, returns them and differentiates. `{a}` stands for a NumPy
-    array, `{leaves}` for the inputs, `{y}` for the output."""
+    """How a framework is imported, takes arrays, returns them and differentiates (`script.json`).
+    `{a}` stands for a NumPy array, `{leaves}` for the inputs, `{y}` for the output."""
 
+    module: str
     tensor: str
-    bfloat16: str
     host: str
+    bfloat16: str = ""
     leaf: str = ""
     gradients: str = ""
     start: str = ""
@@ -42,43 +45,8 @@ class _Plumbing:
 
 
 _PLUMBING = {
-    "numpy": _Plumbing("{a}", "", "np.asarray(tensor)"),
-    "torch": _Plumbing(
-        "torch.from_numpy({a}).to({device})",
-        "torch.from_numpy({a}).bfloat16().to({device})",
-        "tensor.detach().cpu().double().numpy()",
-        "leaf.requires_grad_()",
-        "torch.autograd.grad({y}, ({leaves},), {dy})",
-        float8="torch.from_numpy({a}).view(torch.{dtype}).to({device})",
-    ),
-    "paddle": _Plumbing(
-        "paddle.to_tensor({a})",
-        'paddle.to_tensor({a}).astype("bfloat16")',
-        'np.asarray(tensor.astype("float64").numpy())',
-        "leaf.stop_gradient = False",
-        "paddle.grad({y}, [{leaves}], {dy})",
-        "paddle.set_device({device})",
-    ),
-    "oneflow": _Plumbing(
-        "flow.from_numpy({a}).to({device})",
-        "flow.from_numpy({a}).to(device={device}, dtype=flow.bfloat16)",
-        'tensor.detach().to("cpu").to(flow.float64).numpy()',
-        "leaf.requires_grad_()",
-        "flow.autograd.grad({y}, [{leaves}], {dy})",
-    ),
-    "mindspore": _Plumbing(
-        "ms.Tensor({a})",
-        "ms.Tensor({a}).astype(ms.bfloat16)",
-        "tensor.asnumpy()",
-        "",
-        "ops.GradOperation(get_all=True, sens_param=True)({function})({leaves}, {dy})",
-    ),
-}
-_BASE = {
-    "torch": "import torch",
-    "paddle": "import paddle",
-    "oneflow": "import oneflow as flow",
-    "mindspore": "import mindspore as ms",
+    name: _Plumbing(**entry)
+    for name, entry in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")).items()
 }
 
 
@@ -226,7 +194,7 @@ def _called(node: ast.AST, functions: Mapping[str, ast.FunctionDef]) -> list[ast
 
 def _imports(source: str, framework: str, text: str) -> list[str]:
     """The adapter's imports that the script uses."""
-    lines = {"import numpy as np", _BASE.get(framework, "import numpy as np")}
+    lines = {"import numpy as np", _PLUMBING[framework].module}
     used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     for node in ast.parse(source).body:
         if isinstance(node, ast.Import | ast.ImportFrom) and any(

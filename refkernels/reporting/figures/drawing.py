@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -37,39 +38,9 @@ VARIABLES = {
     INK: "--ink", MUTED: "--muted", GRID: "--grid", PAPER: "--paper", LIMIT: "--limit",
     **{colour: f"--s{number}" for number, colour in enumerate(SERIES)},
 }  # fmt: skip
-STYLE: Any = {
-    "font.family": ["DejaVu Sans"],
-    "font.size": 9.0,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlecolor": INK,
-    "axes.axisbelow": True,
-    "axes.facecolor": "none",
-    "figure.facecolor": PAPER,
-    "savefig.facecolor": PAPER,
-    "text.color": INK,
-    "ytick.left": False,  # the grid shows where the ticks are
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": MUTED,
-    "ytick.labelcolor": MUTED,
-    "xtick.labelsize": 8.0,
-    "ytick.labelsize": 8.0,
-    "grid.color": GRID,
-    "grid.linewidth": 0.7,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "refkernels",
-    "text.parse_math": False,
-    "savefig.dpi": 130,
-    "figure.dpi": 130,
-    "path.simplify": False,
-}
+STYLE: Any = mpl.rc_params_from_file(
+    Path(__file__).with_name("plots.mplstyle"), use_default_template=False
+)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from refkernels.reporting.reading import Record
@@ -12,29 +14,10 @@ from refkernels.reporting.words.numerals import share, ulp_figure
 from refkernels.reporting.words.vocabulary import Verdict, rank_of_dtype
 from refkernels.target_names import framework_of, short
 
-# The name of each fault and its meaning, the worst first.
-FAULTS = {
-    "special_value_mismatches": (
-        "wrong special",
-        "A number, NaN or infinity where the exact answer is another of the three.",
-    ),
-    "stray_nans": ("NaN for a number", "NaN where the exact answer is finite."),
-    "invariants_violated": (
-        "impossible",
-        "A value that mathematics forbids and no rounding gives.",
-    ),
-    "beyond_bound": ("beyond bound", "An error larger than the op's named forms can make."),
-    "sign_changes": ("wrong sign", "A nonzero answer with the wrong sign."),
-    "nonzero_at_zero": ("nonzero at zero", "A nonzero answer where the exact one is 0."),
-    "overflows": ("overflow", "An infinity where the exact answer rounds to a finite number."),
-    "flushed_subnormals": ("flushed", "Zero where the rounded answer is a nonzero subnormal."),
-    "signed_zero_mismatches": ("sign of zero", "A zero with the wrong sign."),
-    "inversions": (
-        "non-monotone",
-        "Steps to the next input in which the answer moves against the exact value.",
-    ),
-    "undecided": ("undecided", "Inputs whose correct rounding could not be certified."),
-}
+FAULTS: dict[str, tuple[str, str]] = json.loads(
+    Path(__file__).with_name("faults.json").read_text(encoding="utf-8")
+)
+"""The name of each fault and its meaning, the worst first."""
 
 
 @dataclass(frozen=True, eq=False)
