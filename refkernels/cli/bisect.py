@@ -133,12 +133,12 @@ def _show(runs: _Runs, pairs: list[tuple[str, str]], lang: str) -> None:
     words, console = words_of(lang), Console()
     measured = list(runs.studies)
     for version, reason in runs.reasons.items():
-        typer.echo(words["bisect:unmeasured"].format(version=version, reason=reason))
+        typer.echo(words("bisect:unmeasured", version=version, reason=reason))
     if not pairs:
-        typer.echo(words["bisect:none"].format(target=runs.name, versions=", ".join(measured)))
+        typer.echo(words("bisect:none", target=runs.name, versions=", ".join(measured)))
     for old, new in pairs:
         comparison = runs.compared(old, new)
         console.print(views.comparison_table(comparison, old, new, lang, 5))
         folder = runs.out / f"{old}-{new}"
         written = views.write_comparison(folder, comparison, old, new, lang, "")
-        typer.echo(words["look"].format(page=written[0]))
+        typer.echo(words("look", page=written[0]))

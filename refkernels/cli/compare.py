@@ -44,7 +44,7 @@ def compare(
         link = Path(os.path.relpath(page, out)).as_posix() if page.exists() else ""
         with refusing(out):
             written = views.write_comparison(out, comparison, str(old), str(new), lang, link)
-        typer.echo(words_of(lang)["look"].format(page=written[0]))
+        typer.echo(words_of(lang)("look", page=written[0]))
     bad = comparison.setbacks if fail_on == "worse" else comparison.both - comparison.counts["same"]
     if fail_on != "never" and (bad or comparison.setbacks):
         raise typer.Exit(1)

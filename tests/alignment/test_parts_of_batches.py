@@ -178,7 +178,7 @@ def test_the_page_says_which_run_it_is_or_that_it_cannot_tell(
 ) -> None:
     parted = Departure(0, "clip", "Model", "update", 0.5, None, 0, 0, cause)
     suspect = {"source": "departure", "run": "", **asdict(parted)}
-    english = page.suspect(suspect, page.words_of("en"), "en")
+    english = page.suspect(suspect, page.words_of("en"))
     assert said in english
-    assert in_chinese in page.suspect(suspect, page.words_of("zh"), "zh")
+    assert in_chinese in page.suspect(suspect, page.words_of("zh"))
     assert ("reverse" in english) == (not cause.sure)

@@ -72,7 +72,7 @@ def test_ops_with_one_cause_are_listed_together():
     alone, together = sorted(symptoms_of(*records, *causes), key=lambda symptom: len(symptom.ops))
     assert (alone.ops, alone.cause) == (["tan"], None)
     assert sorted(together.ops) == ["cos", "sin"]
-    assert together.because(EN, "en").startswith("it loses digits when it reduces large arguments")
+    assert together.because(EN).startswith("it loses digits when it reduces large arguments")
 
 
 def in_float32(op, answer="0x1.8ab7e0p+2", **more):
@@ -88,10 +88,10 @@ def test_ops_whose_float64_answers_are_float32_numbers_are_one_symptom():
     listed = symptoms_of(*records)
     assert [symptom.ops for symptom in listed] == [["cos", "sin"], ["tan"]]
     assert [symptom.cause for symptom in listed] == ["float32_cast", None]
-    assert "worst one of each of 3 measurements" in listed[0].because(EN, "en")
+    assert "worst one of each of 3 measurements" in listed[0].because(EN)
     joined, _ = symptoms_of(*records, found_on(records[0], "float32_cast"))
     assert joined.example.op == "sin"
-    assert joined.because(EN, "en").startswith("it computes in float32")
+    assert joined.because(EN).startswith("it computes in float32")
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_a_detail_that_is_not_there_is_left_open_and_one_that_is_there_is_printe
     hostile = found_on(bad(), "scale_factor", details={"named": "{0.__class__}"})
     (symptom,) = symptoms_of(bad(), hostile)
     right = "it gives the right result times ? ({0.__class__}) (proven)"
-    assert symptom.because(EN, "en") == right
+    assert symptom.because(EN) == right
     (symptom,) = symptoms_of(bad(), found_on(bad(), None))
-    assert symptom.because(EN, "en") == "cause not found; 33 hypotheses tried"
+    assert symptom.because(EN) == "cause not found; 33 hypotheses tried"
 
 
 def test_a_card_has_five_lines_and_the_rest_folded():
@@ -306,7 +306,7 @@ def test_a_limit_that_rounding_alone_crosses_needs_no_cause(over_bound, flags, r
     record = bad("log1p", verdict="invariant_violated", flags=flags)
     record["bound"]["max_ratio"] = over_bound
     (symptom,) = symptoms_of(record, found_on(record, None))
-    text = symptom.because(words_of("en"), "en")
+    text = symptom.because(words_of("en"))
     assert text.startswith("by rounding alone, at most") == rounding
     assert text.startswith("cause not found; 33 hypotheses tried") != rounding
 
@@ -405,7 +405,7 @@ def test_a_cause_that_does_not_fit_beside_its_symptom_has_lines_of_its_own(lang,
     text = "".join(console.export_text().split())
     words = words_of(lang)
     for card in cards(Study.of([*records, *causes])):
-        reasons = ["".join(line.because(words, lang).split()) for line in card.first]
+        reasons = ["".join(line.because(words).split()) for line in card.first]
         assert len(reasons) == 2
         assert sum(text.count(cause) == len(targets) for cause in reasons) >= whole
 

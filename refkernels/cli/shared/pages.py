@@ -36,8 +36,8 @@ def show_measured(directory: Path, lang: str = "en", everything: bool = False) -
         lambda records: reporting.terminal_table(
             records, lang, height=Console().height, everything=everything
         ),
-        [words["look"].format(page=directory / "report.html")]
-        + ([] if everything else [words["look_all"].format(folder=shlex.quote(str(directory)))]),
+        [words("look", page=directory / "report.html")]
+        + ([] if everything else [words("look_all", folder=shlex.quote(str(directory)))]),
     )
 
 

@@ -25,7 +25,7 @@ def page(alignment: Mapping[str, Any], lang: str = "en") -> str:
             sections = dict(places)
         sections[curve] += figure_of(plot)
     if local in sections:
-        layers = blocks(layers_table(alignment, words, lang))
+        layers = blocks(layers_table(alignment, words))
         sections[local] += f"\n<h3>{inline(words['layers'])}</h3>\n{layers}"
     pill = words[f"verdict:{verdict}"], STYLES[verdict]
     return document(title, lead, sections, "align", lang, *pill)

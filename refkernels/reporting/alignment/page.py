@@ -11,11 +11,10 @@ from typing import Any
 
 from refkernels.reporting.answer.facts import says
 from refkernels.reporting.answer.markdown import folded, grid
-from refkernels.reporting.words.catalogues import by_language
+from refkernels.reporting.words.catalogues import Words, by_language
 from refkernels.reporting.words.escaping import code, escaped
 
 Record = Mapping[str, Any]
-Words = Mapping[str, str]
 words_of = by_language("alignment").__getitem__
 CUT_OFF = {"unreadable", "stopped"}  # reasons for which the question cannot be answered
 _LISTED = 20  # most suspects or causes on the page; the record has all
@@ -40,11 +39,11 @@ def brief(alignment: Record, lang: str = "en") -> str:
         f"# {words['title_alone' if _is_one_run(alignment) else 'title']}",
         headline(alignment, lang),
         _section(words["runs"], _runs(alignment, words)),
-        _suspects(alignment, words, lang),
+        _suspects(alignment, words),
         _section(words["curve"], _curve(alignment, words)),
         _section(words["clips"], _clips(alignment, words)),
         _section(words["local"], _local(alignment, words)),
-        _causes(alignment, words, lang),
+        _causes(alignment, words),
         _notes(alignment, words),
         _section(
             words["remarks"], "\n".join(f"- {escaped(remark)}" for remark in alignment["remarks"])
@@ -60,33 +59,33 @@ def headline(alignment: Record, lang: str = "en") -> str:
     if verdict["word"] == "same":
         return words[f"same{end}"]
     if verdict["word"] == "different":
-        first = suspect(verdict["suspects"][0], words, lang)
-        return words[f"different{end}"].format(first=first) + words["stop"]
-    reasons = [_reason(reason, words, lang) for reason in verdict["reasons"]]
-    sentence = words["undecidable"].format(reasons=words["and"].join(reasons))
+        first = suspect(verdict["suspects"][0], words)
+        return words(f"different{end}", first=first) + words["stop"]
+    reasons = [_reason(reason, words) for reason in verdict["reasons"]]
+    sentence = words("undecidable", reasons=words["and"].join(reasons))
     missing = {reason["word"] for reason in verdict["reasons"]}
     helps = not missing & {"saturated", "few", *CUT_OFF} and not _is_one_run(alignment)
     fix = words["fix:curves" if "curves" in missing else "fix:null"]
     return f"{sentence} {fix}" if helps else sentence
 
 
-def _reason(reason: Record, words: Words, lang: str) -> str:
+def _reason(reason: Record, words: Words) -> str:
     details = reason["details"]
     if reason["word"] == "beyond" and details["cause"] is not None:
         where = {name: escaped(details[name]) for name in ("where", "op")}
-        cause = _cause({**details, "details": details["of_cause"]}, words, lang)
-        return words["reason:beyond_for"].format(**where, **cause)
-    return words[f"reason:{reason['word']}"].format(**_escaped(details))
+        cause = _cause({**details, "details": details["of_cause"]}, words)
+        return words("reason:beyond_for", **where, **cause)
+    return words(f"reason:{reason['word']}", **_escaped(details))
 
 
-def suspect(suspected: Record, words: Words, lang: str) -> str:
+def suspect(suspected: Record, words: Words) -> str:
     """One suspect as a clause, with its step and its run."""
-    where = words["in_run"].format(run=suspected["run"]) if suspected["run"] else ""
-    step = words["at_step"].format(step=suspected["step"])
+    where = words("in_run", run=suspected["run"]) if suspected["run"] else ""
+    step = words("at_step", step=suspected["step"])
     if suspected["source"] == "judgement":
         others = suspected["places"] - 1
-        more = words["place" if others == 1 else "places"].format(count=others) if others else ""
-        return step + _judged(suspected["judgement"], words, lang, where) + more
+        more = words("place" if others == 1 else "places", count=others) if others else ""
+        return step + _judged(suspected["judgement"], words, where) + more
     if suspected["source"] == "departure":
         return step + _parted(suspected, words)
     if suspected["source"] == "calls":
@@ -97,8 +96,8 @@ def suspect(suspected: Record, words: Words, lang: str) -> str:
             _clip(run, clip, words, eps) for run, clip in zip("AB", suspected["clips"], strict=True)
         )
         early = suspected["cause"] == "clip_before_unscale"
-        why = words["cause:before_unscale"].format(**suspected) if early else ""
-        return step + words["difference:clip"].format(a=a, b=b) + why
+        why = words("cause:before_unscale", **suspected) if early else ""
+        return step + words("difference:clip", a=a, b=b) + why
     return step + difference(suspected, words)
 
 
@@ -117,23 +116,23 @@ def _called(difference: Record, words: Words) -> str:
     seen = {name: code(details[name]) for name in ("at", "at_call") if name in details}
     values = {name: escaped(difference[name]) for name in ("a", "b")}
     where = {name: code(difference[name]) for name in ("call", "where")}
-    told = words[f"calls:{key}"].format(**{**details, **values, **where})
-    return told + (words["calls:seen"].format(**seen) if seen else "")
+    told = words(f"calls:{key}", **{**details, **values, **where})
+    return told + (words("calls:seen", **seen) if seen else "")
 
 
 def _parted(departure: Record, words: Words) -> str:
-    subject = words[f"parted:{departure['what']}"].format(where=code(departure["where"]))
+    subject = words(f"parted:{departure['what']}", where=code(departure["where"]))
     factor, cause = departure["factor"], departure["cause"]
     if cause is not None:
         cause_details = dict(cause["details"])
         if "factor" in cause_details:
             cause_details["factor"] = _whole(cause_details["factor"])
-        why = words[f"cause:{cause['word']}"].format(run=cause["run"], **cause_details)
-        why += "" if cause["sure"] else words["unsure"].format(other="AB".replace(cause["run"], ""))
+        why = words(f"cause:{cause['word']}", run=cause["run"], **cause_details)
+        why += "" if cause["sure"] else words("unsure", other="AB".replace(cause["run"], ""))
         return (_multiple(departure, words, subject) if factor is not None else subject) + why
     if factor is not None:
         return _multiple(departure, words, subject)
-    return words["parted"].format(what=subject, apart=_short(departure["apart"]))
+    return words("parted", what=subject, apart=_short(departure["apart"]))
 
 
 def _multiple(departure: Record, words: Words, subject: str) -> str:
@@ -158,30 +157,28 @@ def difference(differing: Record, words: Words) -> str:
     details = _escaped(differing["details"])
     more = int(differing["details"].get("more", 0))
     count = more if "and" in words["several"] else more + 1
-    details["several"] = words["several"].format(count=count) if more else ""
+    details["several"] = words("several", count=count) if more else ""
     steps = differing["details"].get("steps")
     if steps is not None:
-        details["steps"] = words["steps:1"] if steps == 1 else words["steps"].format(count=steps)
+        details["steps"] = words["steps:1"] if steps == 1 else words("steps", count=steps)
     named = {name: escaped(str(differing[name])) for name in ("where", "a", "b")}
-    return words[f"difference:{differing['kind']}"].format(
-        step=differing["step"], **named, **details
-    )
+    return words(f"difference:{differing['kind']}", step=differing["step"], **named, **details)
 
 
-def _judged(judgement: Record, words: Words, lang: str, where: str) -> str:
+def _judged(judgement: Record, words: Words, where: str) -> str:
     place = f"{code(judgement['worst'])} ({judgement['type']}, {words[judgement['stage']]}){where}"
     if judgement["cause"] is None:
         ratio = _short(judgement["over_bound"])
-        return words["unexplained"].format(where=place, output=judgement["output"], ratio=ratio)
-    sentence = words["explained"].format(where=place, **_cause(judgement, words, lang))
+        return words("unexplained", where=place, output=judgement["output"], ratio=ratio)
+    sentence = words("explained", where=place, **_cause(judgement, words))
     multiplied = judgement["cause"] == "scale_factor" and judgement["stage"] == "backward"
     return sentence + words["multiplied"] if multiplied else sentence
 
 
-def _cause(judgement: Record, words: Words, lang: str) -> dict[str, str]:
+def _cause(judgement: Record, words: Words) -> dict[str, str]:
     candidate = {"cause": judgement["cause"], "details": judgement["details"], "model": None}
     confidence = words[judgement["confidence"] or "assumed"]
-    return {"cause": says(candidate, lang), "confidence": confidence}
+    return {"cause": says(candidate, words.lang), "confidence": confidence}
 
 
 def _is_one_run(alignment: Record) -> bool:
@@ -204,7 +201,7 @@ def _runs(alignment: Record, words: Words) -> str:
     rows = []
     for name, run in zip(_names(alignment), alignment["runs"], strict=True):
         steps = str(run["steps"])
-        steps = steps if run["complete"] else words["unfinished"].format(steps=steps)
+        steps = steps if run["complete"] else words("unfinished", steps=steps)
         captured = ", ".join(map(str, run["captured"][:8])) or "–"
         captured += ", …" if len(run["captured"]) > 8 else ""
         named = f"{name}: {escaped(run['name'])}", escaped(f"{run['framework']} {run['version']}")
@@ -213,11 +210,11 @@ def _runs(alignment: Record, words: Words) -> str:
     return grid(words["run_columns"], rows, "llll--l")
 
 
-def _suspects(alignment: Record, words: Words, lang: str) -> str:
+def _suspects(alignment: Record, words: Words) -> str:
     listed = alignment["verdict"]["suspects"]
     if len(listed) < 2:
         return ""
-    lines = [f"{k}. {suspect(one, words, lang)}" for k, one in enumerate(listed[:_LISTED], 1)]
+    lines = [f"{k}. {suspect(one, words)}" for k, one in enumerate(listed[:_LISTED], 1)]
     end = "_alone" if _is_one_run(alignment) else ""
     return _section(words[f"suspects{end}"], "\n".join(lines))
 
@@ -233,27 +230,27 @@ def _curve(alignment: Record, words: Words) -> str:
         )
     ]  # fmt: skip
     if curve["p_normal"] is not None:
-        sentences.append(words["curve_normal"].format(p=_short(curve["p_normal"])))
+        sentences.append(words("curve_normal", p=_short(curve["p_normal"])))
     if curve["growth"] is not None:
         growth = _short(math.exp(100 * curve["growth"]))
-        sentences.append(words["curve_growth"].format(growth=growth))
+        sentences.append(words("curve_growth", growth=growth))
     change = curve["least_rate_change"]
     power = words["curve_no_power"] if change is None else words["curve_power"]
     sentences.append(power.format(change="" if change is None else f"{100 * change:.2g} %"))
     sentences += [
-        words[f"curve_power:{setting}"].format(change=_short(least))
+        words(f"curve_power:{setting}", change=_short(least))
         for setting, least in alignment["least_changes"].items()
     ]
     if curve["undecidable_after"] is not None:
-        sentences.append(words["curve_after"].format(step=curve["undecidable_after"]))
+        sentences.append(words("curve_after", step=curve["undecidable_after"]))
     noise = alignment["noise"] or {"known": True, "invalid": "", "wider": 1.0}
     if noise["invalid"]:
-        sentences.append(words["curve_invalid"].format(where=escaped(noise["invalid"])))
+        sentences.append(words("curve_invalid", where=escaped(noise["invalid"])))
     elif not noise["known"]:
         sentences.append(words["curve_unknown"])
     elif noise["wider"] > 1.0:
         wider = {"where": escaped(noise["where"]), "wider": _short(noise["wider"])}
-        sentences.append(words["curve_wider"].format(**wider))
+        sentences.append(words("curve_wider", **wider))
     return " ".join(sentences)
 
 
@@ -267,22 +264,22 @@ def _clip(run: str, clip: Record, words: Words, eps: bool = True) -> str:
     """What a run does to its gradients, as a clause; `eps`: say what is added to the norm."""
     numbers = words["and_also"].join(map(str, clip["divisors"]))
     if numbers and not clip["thresholds"]:
-        return words["clip:divided"].format(run=run, numbers=numbers)
+        return words("clip:divided", run=run, numbers=numbers)
     if clip["scope"] in ("none", "other"):
-        return words[f"clip:{clip['scope']}"].format(run=run)
+        return words(f"clip:{clip['scope']}", run=run)
     if clip["scope"] == "value":
-        return words["clip:value"].format(run=run, limit=_short(clip["limit"]))
+        return words("clip:value", run=run, limit=_short(clip["limit"]))
     if clip["constant"] is not None:
-        return words["clip:constant"].format(run=run, low=_roundest(*clip["constant"]))
+        return words("clip:constant", run=run, low=_roundest(*clip["constant"]))
     scope = words[f"scope:{clip['scope']}"]
     if not clip["thresholds"]:
-        return words["clip:unknown"].format(run=run, scope=scope)
+        return words("clip:unknown", run=run, scope=scope)
     added = "both" if len(clip["thresholds"]) > 1 else next(iter(clip["thresholds"]))
     threshold = _roundest(*_middle(*next(iter(clip["thresholds"].values()))))
     added = words[f"added:{added}"] if eps else ""
     told = {"run": run, "scope": scope, "threshold": threshold, "added": added}
-    sentence = words["clip:threshold"].format(**told)
-    return sentence + words["clip:or_divided"].format(numbers=numbers) if numbers else sentence
+    sentence = words("clip:threshold", **told)
+    return sentence + words("clip:or_divided", numbers=numbers) if numbers else sentence
 
 
 def _middle(low: float, high: float) -> tuple[float, float]:
@@ -315,9 +312,9 @@ def _local(alignment: Record, words: Words) -> str:
         for op in local["ops"]:
             verdict = words["fine"]
             if op["wrong"]:
-                verdict = "**" + words["beyond"].format(count=op["wrong"]) + "**"
+                verdict = "**" + words("beyond", count=op["wrong"]) + "**"
             elif counted := [
-                words[word].format(count=op[word])
+                words(word, count=op[word])
                 for word in ("negligible", "unattributed", "unusual", "one_sided")
                 if op[word]
             ]:
@@ -331,16 +328,16 @@ def _local(alignment: Record, words: Words) -> str:
     return grid(words["local_columns"], rows, "llll---l") if rows else ""
 
 
-def layers_table(alignment: Record, words: Words, lang: str) -> str:
+def layers_table(alignment: Record, words: Words) -> str:
     """Every layer that was judged, at its worst step."""
     rows = []
     for name, local in zip(_names(alignment), alignment["local"], strict=True):
         for layer in local["layers"]:
             finding = words["fine"]
             if layer["cause"]:
-                finding = "{cause} ({confidence})".format(**_cause(layer, words, lang))
+                finding = "{cause} ({confidence})".format(**_cause(layer, words))
             elif layer["wrong"]:
-                finding = words["beyond"].format(count=layer["wrong"])
+                finding = words("beyond", count=layer["wrong"])
             finding = f"**{finding}**" if layer["wrong"] else finding
             rows.append(
                 [
@@ -356,16 +353,16 @@ def usage(lang: str = "en") -> str:
     return words_of(lang)["usage"]
 
 
-def _causes(alignment: Record, words: Words, lang: str) -> str:
+def _causes(alignment: Record, words: Words) -> str:
     """Each cause once, where it first appeared."""
     lines: dict[tuple[str, str, str, str], str] = {}
     for name, local in zip(_names(alignment), alignment["local"], strict=True):
         for judgement in local["unordinary"]:
             key = (name, judgement["op"], judgement["stage"], str(judgement["cause"]))
             if key not in lines and (judgement["cause"] or judgement["wrong"]):
-                run = "" if _is_one_run(alignment) else words["in_run"].format(run=name)
-                step = words["at_step"].format(step=judgement["step"])
-                lines[key] = "- " + step + _judged(judgement, words, lang, run)
+                run = "" if _is_one_run(alignment) else words("in_run", run=name)
+                step = words("at_step", step=judgement["step"])
+                lines[key] = "- " + step + _judged(judgement, words, run)
     return _section(words["causes"], "\n".join(list(lines.values())[:_LISTED]))
 
 
@@ -429,6 +426,4 @@ def rates(record: Record, lang: str = "en") -> str:
     if "parted" not in record:
         return table
     found = record["parted"] or {"shared": record["shared"]}
-    return (
-        words["rates_part" if record["parted"] else "rates_same"].format(**found) + "\n\n" + table
-    )
+    return words("rates_part" if record["parted"] else "rates_same", **found) + "\n\n" + table

@@ -290,9 +290,9 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
     cause, model = candidate["cause"], candidate.get("model")
     if model and cause == "summation_order":
         key = "order" if "order" in candidate["details"] else "run_among" if among else "run"
-        return WORDS[lang][key].format(model=model_name(model, lang))
+        return WORDS[lang](key, model=model_name(model, lang))
     if cause not in CAUSES:
-        return WORDS[lang]["run"].format(model=model_name(model or cause, lang))
+        return WORDS[lang]("run", model=model_name(model or cause, lang))
     details = candidate["details"]
     if "solved" in details:
         details = {**details, details["solved"]: _value_or_interval(details, lang)}
@@ -304,13 +304,13 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
     if details.get("with") in CAUSES:
         second_details = details.get("with_details", details)
         second_cause = _filled(CAUSES[details["with"]].says[lang], second_details)
-        text = WORDS[lang]["and_also"].format(says=text, other=second_cause)
+        text = WORDS[lang]("and_also", says=text, other=second_cause)
     if "left" in details:
-        text = WORDS[lang]["and_more"].format(says=text, left=ratio(details["left"]))
+        text = WORDS[lang]("and_more", says=text, left=ratio(details["left"]))
     if "computed_in" in details:
-        text = WORDS[lang]["computed_in"].format(says=text, format=details["computed_in"])
+        text = WORDS[lang]("computed_in", says=text, format=details["computed_in"])
     if "ties" in details:
-        text = WORDS[lang]["ties_" + details["ties"]].format(says=text)
+        text = WORDS[lang]("ties_" + details["ties"], says=text)
     return text
 
 
@@ -324,7 +324,7 @@ def _value_or_interval(details: Record, lang: str) -> str:
         return str(value)
     low, high = (f"{end:g}" for end in ends)
     key = "at_most" if math.isinf(ends[0]) else "at_least" if math.isinf(ends[1]) else "interval"
-    return WORDS[lang][f"{key}_named" if named else key].format(value=value, low=low, high=high)
+    return WORDS[lang](f"{key}_named" if named else key, value=value, low=low, high=high)
 
 
 def advice(cause: str, lang: str) -> str:

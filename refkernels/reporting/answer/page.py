@@ -24,6 +24,7 @@ from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.answer.script import script_parts
 from refkernels.reporting.answer.sentences import summary, words_of
 from refkernels.reporting.templating import environment_lines
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.causes import NO_BUG
 from refkernels.reporting.words.escaping import clipped, code, escaped
 from refkernels.reporting.words.forms import avoiding_advice
@@ -46,7 +47,7 @@ def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None
     kernels = kernels_of(answer)
     parts = _unfolded_parts(answer, lang)
     parts.append(folded(words["elements"], _elements(answer, words)))
-    ruled_out = _ruled_out(kernels, words, lang)
+    ruled_out = _ruled_out(kernels, words)
     if ruled_out:
         parts.append(folded(words["ruled_out"], ruled_out))
     end = []
@@ -55,7 +56,7 @@ def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None
         end.append(folded(words["environment"], environment))
     version = answer["evidence"].get("refkernels")
     if version:
-        end.append(words["footer"].format(version=version))
+        end.append(words("footer", version=version))
     room = _LONGEST - sum(map(len, [*parts, *end]))
     parts += [*script_parts(answer, kernels, words, sources or {}, room), *end]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -69,15 +70,15 @@ def brief(answer: Record, lang: str = "en") -> str:
 def _unfolded_parts(answer: Record, lang: str) -> list[str]:
     words = words_of(lang)
     kernels = kernels_of(answer)
-    parts = [f"**{escaped(summary(answer, lang), 4000)}**", _table(kernels, words, lang)]
+    parts = [f"**{escaped(summary(answer, lang), 4000)}**", _table(kernels, words)]
     if answer["differences"]:
         parts.append(_pairs(answer, words))
     since = answer["evidence"].get("flushes")
     process = [] if since is None else [escaped(flushing(since, lang), 4000)]
-    return [*parts, *process, *_paragraphs(kernels, words, lang), *_reported(answer, words)]
+    return [*parts, *process, *_paragraphs(kernels, words), *_reported(answer, words)]
 
 
-def _table(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> str:
+def _table(kernels: list[ExplainedKernel], words: Words) -> str:
     rows = []
     for kernel in kernels:
         model = kernel.model
@@ -85,8 +86,10 @@ def _table(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) 
         if model is None and kernel.best is not None and kernel.best["confidence"] == "proven":
             model = kernel.best
         if model is not None:
-            share = words["of"].format(equal=show(model["equal"]), elements=show(model["elements"]))
-            model_text = model_name(model["model"], lang) if model["model"] else str(model["cause"])
+            share = words("of", equal=show(model["equal"]), elements=show(model["elements"]))
+            model_text = (
+                model_name(model["model"], words.lang) if model["model"] else str(model["cause"])
+            )
             if "order" in model["details"] and model["cause"] not in _ORDERS:
                 model_text = f"{model['cause']}, {model_text}"
             also = words["and_others"] if model is kernel.best and len(kernel.models) > 1 else ""
@@ -98,7 +101,7 @@ def _table(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) 
             [
                 escaped(name),
                 verdict,
-                _ulp(kernel, lang),
+                _ulp(kernel, words.lang),
                 show_ratio(kernel.bound),
                 show(kernel.plain),
                 bits,
@@ -111,14 +114,14 @@ def _ulp(kernel: ExplainedKernel, lang: str) -> str:
     return ulp_figure(number(kernel.ulp), kernel.format, lang)
 
 
-def _absolute(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
+def _absolute(kernel: ExplainedKernel, words: Words) -> str:
     """The absolute error, if the value is so tiny that no digit of it is right."""
     size = number((kernel.measured["worst"] or {}).get("error"))
     no_digit = lost(number(kernel.ulp), kernel.format) and size is not None
-    return words["absolute"].format(size=show(size)) if no_digit else ""
+    return words("absolute", size=show(size)) if no_digit else ""
 
 
-def _pairs(answer: Record, words: Mapping[str, str]) -> str:
+def _pairs(answer: Record, words: Words) -> str:
     rows = []
     for difference in answer["differences"]:
         fine = all(
@@ -137,19 +140,19 @@ def _pairs(answer: Record, words: Mapping[str, str]) -> str:
     return grid(words["pairs"], rows, "l---l")
 
 
-def _why(difference: Record, words: Mapping[str, str], fine: bool) -> str:
+def _why(difference: Record, words: Words, fine: bool) -> str:
     if difference["cause"] is None:
         return words["rounding_only" if fine else "unknown"]
     confidence = f", {words[difference['confidence']]}" if difference["confidence"] else ""
     return f"{difference['cause']}{confidence}"
 
 
-def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> list[str]:
+def _paragraphs(kernels: list[ExplainedKernel], words: Words) -> list[str]:
     """Cause, evidence and advice for each kernel; a text that kernels share appears once."""
     causes: dict[str, list[str]] = {}
     todo: dict[str, list[str]] = {}
     for kernel in kernels:
-        for line in _cause(kernel, words, lang):
+        for line in _cause(kernel, words):
             causes.setdefault(line, []).append(kernel.name)
         if kernel.unsure and kernel.best is None:
             todo.setdefault(words[f"todo:{kernel.verdict}"], []).append(kernel.name)
@@ -158,9 +161,9 @@ def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: 
         harmless = kernel.best is None and kernel.explained_by_rounding
         if harmless and kernel.verdict == "correctly_rounded":
             continue
-        kernel_advice = NO_BUG[lang] if harmless else advice(str(kernel.cause), lang)
-        if kernel.avoidable and kernel_advice == NO_BUG[lang]:
-            kernel_advice = avoiding_advice(kernel.avoidable, kernel.format, lang)
+        kernel_advice = NO_BUG[words.lang] if harmless else advice(str(kernel.cause), words.lang)
+        if kernel.avoidable and kernel_advice == NO_BUG[words.lang]:
+            kernel_advice = avoiding_advice(kernel.avoidable, kernel.format, words.lang)
         todo.setdefault(words["todo:unexplained"] if bad else kernel_advice, []).append(kernel.name)
     parts = [_bullets(causes, words)]
     if len(todo) == 1:
@@ -170,7 +173,7 @@ def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: 
     return parts
 
 
-def _bullets(names_by_text: Mapping[str, list[str]], words: Mapping[str, str]) -> str:
+def _bullets(names_by_text: Mapping[str, list[str]], words: Words) -> str:
     """One line for each text, after the names of its kernels."""
     lines = []
     for text, names in names_by_text.items():
@@ -179,7 +182,7 @@ def _bullets(names_by_text: Mapping[str, list[str]], words: Mapping[str, str]) -
     return "\n".join(lines)
 
 
-def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list[str]:
+def _cause(kernel: ExplainedKernel, words: Words) -> list[str]:
     lines = []
     best, colon, space = kernel.best, words["colon"], words["space"]
     if best is None:
@@ -189,23 +192,23 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
             return [f"**{words['no_cause']}**{colon}{words[f'nothing:{kernel.verdict}']}"]
         if kernel.explained_by_rounding:
             size = words["form_avoidable" if kernel.avoidable else "ordinary"]
-            parts = [size, *_fits_too(kernel, words, lang)]
+            parts = [size, *_fits_too(kernel, words)]
             lines.append(f"**{words['no_cause']}**{colon}{space.join(parts)}")
         else:
             lines.append(f"**{words['unexplained']}**{colon}{_nearest(kernel, words)}")
     else:
         among = len(kernel.models) > 1
         text = (
-            f"**{escaped(says(best, lang, among))}**{colon}{_evidence(kernel, best, words, lang)}"
+            f"**{escaped(says(best, words.lang, among))}**{colon}{_evidence(kernel, best, words)}"
         )
         if "statement" in best["details"]:
-            model_sentence = statement(best["model"], best["details"]["statement"], lang)
+            model_sentence = statement(best["model"], best["details"]["statement"], words.lang)
             text += space + escaped(model_sentence)
         if among and best["cause"] == "summation_order":
-            text += space + _alike(kernel.models, words, lang)
+            text += space + _alike(kernel.models, words)
         for rival in kernel.rivals:
-            text += space + words["also"].format(
-                says=escaped(says(rival, lang)), cause=rival["cause"]
+            text += space + words(
+                "also", says=escaped(says(rival, words.lang)), cause=rival["cause"]
             )
         lines.append(text)
     if kernel.place is not None and (
@@ -216,7 +219,7 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
         special = kernel.verdict == "special_value_mismatch"
         key = "element_special" if special else "element" if amplified else "element_bare"
         element_sentence = words[key].format(
-            ulp=kernel.ulps(lang),
+            ulp=kernel.ulps(words.lang),
             place=f"`{kernel.place}`",
             condition=condition,
             absolute=_absolute(kernel, words),
@@ -225,11 +228,11 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
     return lines
 
 
-def _evidence(kernel: ExplainedKernel, best: Record, words: Mapping[str, str], lang: str) -> str:
+def _evidence(kernel: ExplainedKernel, best: Record, words: Words) -> str:
     """The reason for the named cause, and its evidence in bits."""
     model = words["that_model" if best["model"] else "that_answer"]
     if best["model"] and best["cause"] != "summation_order":
-        model = words["model"].format(model=escaped(model_name(best["model"], lang)))
+        model = words("model", model=escaped(model_name(best["model"], words.lang)))
     truth = kernel.outputs[best["output"]]
     why = words[f"why:{_kind(best)}"].format(
         model=model,
@@ -243,10 +246,10 @@ def _evidence(kernel: ExplainedKernel, best: Record, words: Mapping[str, str], l
         truth_plain=show(truth["plain"]["ratio"]),
     )
     confidence = words[best["confidence"]]
-    parts = [words["evidence"].format(cause=best["cause"], confidence=confidence, why=why)]
-    parts += [] if best["bits"] is None else [_bits(kernel, best, words, lang)]
+    parts = [words("evidence", cause=best["cause"], confidence=confidence, why=why)]
+    parts += [] if best["bits"] is None else [_bits(kernel, best, words)]
     if part := kernel.record["evidence"].get("part"):
-        parts.append(words["of_part"].format(**{name: show(n) for name, n in part.items()}))
+        parts.append(words("of_part", **{name: show(n) for name, n in part.items()}))
     return words["space"].join(parts)
 
 
@@ -258,45 +261,45 @@ def _kind(best: Record) -> str:
     return "pattern" if best["over_bound"] is None else "variant"
 
 
-def _bits(kernel: ExplainedKernel, best: Record, words: Mapping[str, str], lang: str) -> str:
+def _bits(kernel: ExplainedKernel, best: Record, words: Words) -> str:
     """The evidence, and how much more is needed."""
     thresholds = {
         key: show(value) for key, value in kernel.record["evidence"]["thresholds"].items()
     }
     if best["confidence"] != "consistent":
-        return words["bits"].format(bits=show(best["bits"]), **thresholds)
-    text = words["few"].format(bits=show(best["bits"]), **thresholds)
+        return words("bits", bits=show(best["bits"]), **thresholds)
+    text = words("few", bits=show(best["bits"]), **thresholds)
     if best["needed"] is None:
         return text
-    would = words["would"].format(needed=show(best["needed"]), units=show(best["units"]))
+    would = words("would", needed=show(best["needed"]), units=show(best["units"]))
     return text + words["space"] + would
 
 
-def _fits_too(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list[str]:
+def _fits_too(kernel: ExplainedKernel, words: Words) -> list[str]:
     """The causes that a right output also fits, which more elements might confirm."""
     lines = []
     for alike in kernel.undecided:
         best = alike[0]
-        sentence = words["fits_too"].format(says=escaped(says(best, lang)), cause=best["cause"])
+        sentence = words("fits_too", says=escaped(says(best, words.lang)), cause=best["cause"])
         models = list(
             dict.fromkeys(str(candidate["model"]) for candidate in alike if candidate["model"])
         )
         if len(models) > 1:
-            sentence += words["space"] + _alike(models, words, lang)
-        lines.append(sentence + words["space"] + _bits(kernel, best, words, lang))
+            sentence += words["space"] + _alike(models, words)
+        lines.append(sentence + words["space"] + _bits(kernel, best, words))
     return lines
 
 
-def _alike(models: list[str], words: Mapping[str, str], lang: str) -> str:
+def _alike(models: list[str], words: Words) -> str:
     """Models with the same bits."""
-    names = (escaped(model_name(model, lang)) for model in models)
-    return words["models"].format(models=words["list"].join(names))
+    names = (escaped(model_name(model, words.lang)) for model in models)
+    return words("models", models=words["list"].join(names))
 
 
-def _nearest(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
+def _nearest(kernel: ExplainedKernel, words: Words) -> str:
     measured = [candidate for candidate in kernel.ruled_out if candidate["over_plain"] is not None]
     if not measured:
-        return words["tried_bare"].format(tried=show(kernel.tried), seconds=show(kernel.seconds))
+        return words("tried_bare", tried=show(kernel.tried), seconds=show(kernel.seconds))
     sizes = ("over_plain", "over_bound")
     best = min(measured, key=lambda one: tuple(_error_left(one[size]) for size in sizes))
     bound = best["over_bound"]
@@ -305,11 +308,11 @@ def _nearest(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
         seconds=show(kernel.seconds),
         cause=best["cause"],
         plain=show(best["over_plain"]),
-        bound="" if bound is None else words["tried_bound"].format(bound=show_ratio(bound)),
+        bound="" if bound is None else words("tried_bound", bound=show_ratio(bound)),
     )
 
 
-def _reported(answer: Record, words: Mapping[str, str]) -> list[str]:
+def _reported(answer: Record, words: Words) -> list[str]:
     """The ratio that a thread reported, and the thread."""
     lines = []
     evidence = answer["evidence"]
@@ -317,14 +320,14 @@ def _reported(answer: Record, words: Mapping[str, str]) -> list[str]:
         reported = evidence["reported"]
         if isinstance(reported, Mapping):
             reported = ", ".join(f"{name} {value}" for name, value in reported.items())
-        lines.append(words["reported"].format(reported=escaped(str(reported))))
+        lines.append(words("reported", reported=escaped(str(reported))))
     if evidence.get("source"):
         # The file's author wrote this: it is shown as text, not as a link.
-        lines.append(words["source"].format(source=code(str(evidence["source"]))))
+        lines.append(words("source", source=code(str(evidence["source"]))))
     return ["  \n".join(lines)] if lines else []
 
 
-def _elements(answer: Record, words: Mapping[str, str]) -> str:
+def _elements(answer: Record, words: Words) -> str:
     rows = []
     for element in answer["evidence"]["question"]["elements"]:
         place = f"`{place_of(element['output'], element['index'])}`"
@@ -336,7 +339,7 @@ def _elements(answer: Record, words: Mapping[str, str]) -> str:
     return grid(words["elements_columns"], rows, "llll")
 
 
-def _ruled_out(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> str:
+def _ruled_out(kernels: list[ExplainedKernel], words: Words) -> str:
     rows = []
     more = False
     for kernel in kernels:
@@ -347,7 +350,7 @@ def _ruled_out(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: s
         for candidate in ruled_out[:_RULED_OUT]:
             name = f"`{candidate['cause']}`"
             if candidate["model"]:
-                name += f" ({escaped(model_name(candidate['model'], lang))})"
+                name += f" ({escaped(model_name(candidate['model'], words.lang))})"
             if kernel.name:
                 name = f"{escaped(kernel.name)}: {name}"
             equal = words["of"].format(

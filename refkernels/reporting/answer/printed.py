@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from refkernels.reporting.answer.facts import Record, advice, place_of, says
 from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.answer.sentences import summary as summary_of
-from refkernels.reporting.words.catalogues import by_language
+from refkernels.reporting.words.catalogues import Words, by_language
 from refkernels.reporting.words.escaping import escaped
 
 _WORDS = by_language("printed")
@@ -18,7 +18,7 @@ _ALTERNATIVES = 3  # how many causes a sentence names; the page lists all
 def summary(answer: Record, lang: str = "en") -> str:
     """The answer in one sentence."""
     words = _WORDS[lang]
-    return words["join"].join(_sentences(answer["kernels"], words, lang)) + words["end"]
+    return words["join"].join(_sentences(answer["kernels"], words)) + words["end"]
 
 
 def page(answer: Record, lang: str = "en") -> str:
@@ -27,7 +27,7 @@ def page(answer: Record, lang: str = "en") -> str:
     parts = [f"**{escaped(summary(answer, lang), 4000)}**", _table(answer, words)]
     parts += [
         "\n".join(f"- {escaped(kernel)}{words['colon']}{line}" for line in lines)
-        for kernel, lines in _details(answer["kernels"], words, lang)
+        for kernel, lines in _details(answer["kernels"], words)
         if lines
     ]
     todo = dict.fromkeys(
@@ -35,9 +35,9 @@ def page(answer: Record, lang: str = "en") -> str:
         for _, _, result in _outputs(answer["kernels"])
         for cause in result["causes"][:1]
     )
-    parts += [words["todo"].format(todo=line) for line in todo]
+    parts += [words("todo", todo=line) for line in todo]
     if answer["if_exact"] is not None:
-        parts.append(_if_exact(answer["if_exact"], words, lang))
+        parts.append(_if_exact(answer["if_exact"], words))
     parts.append(folded(words["read"], _read(answer, words)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -53,16 +53,16 @@ def _outputs(kernels: Record) -> Iterator[tuple[str, str, Record]]:
             yield kernel, output, result
 
 
-def _sentences(kernels: Record, words: Mapping[str, str], lang: str) -> Iterator[str]:
+def _sentences(kernels: Record, words: Words) -> Iterator[str]:
     for kernel, output, result in _outputs(kernels):
-        text = words[result["verdict"]].format(kernel=kernel, output=output, **_counts(result))
+        text = words(result["verdict"], kernel=kernel, output=output, **_counts(result))
         causes = [
-            says({**cause, "model": None}, lang) for cause in result["causes"][:_ALTERNATIVES]
+            says({**cause, "model": None}, words.lang) for cause in result["causes"][:_ALTERNATIVES]
         ]
         if causes:
             key = "blamed" if len(result["causes"]) == 1 else "blamed_several"
-            text += words[key].format(says=causes[0])
-            text += "".join(words["or"].format(says=cause) for cause in causes[1:])
+            text += words(key, says=causes[0])
+            text += "".join(words("or", says=cause) for cause in causes[1:])
         yield text
 
 
@@ -70,13 +70,13 @@ def _counts(result: Record) -> dict[str, str]:
     return {key: f"{result[key]:,}" for key in ("wrong", "elements", "unknown")}
 
 
-def _table(answer: Record, words: Mapping[str, str]) -> str:
+def _table(answer: Record, words: Words) -> str:
     rows = [
         [
             escaped(kernel),
             output,
             words[f"verdict:{result['verdict']}"],
-            words["of"].format(**_counts(result)),
+            words("of", **_counts(result)),
             str(result["digits"]),
         ]
         for kernel, output, result in _outputs(answer["kernels"])
@@ -84,17 +84,18 @@ def _table(answer: Record, words: Mapping[str, str]) -> str:
     return grid(words["columns"], rows, "lll--")
 
 
-def _details(
-    kernels: Record, words: Mapping[str, str], lang: str
-) -> Iterator[tuple[str, list[str]]]:
+def _details(kernels: Record, words: Words) -> Iterator[tuple[str, list[str]]]:
     for kernel, output, result in _outputs(kernels):
-        yield kernel, list(_lines(output, result, words, lang))
+        yield kernel, list(_lines(output, result, words))
 
 
-def _lines(output: str, result: Record, words: Mapping[str, str], lang: str) -> Iterator[str]:
+def _lines(output: str, result: Record, words: Words) -> Iterator[str]:
     for cause in result["causes"]:
-        sentence = {"says": escaped(says({**cause, "model": None}, lang)), "cause": cause["cause"]}
-        yield words["fits"].format(**sentence, **_counts(result))
+        sentence = {
+            "says": escaped(says({**cause, "model": None}, words.lang)),
+            "cause": cause["cause"],
+        }
+        yield words("fits", **sentence, **_counts(result))
     if result["verdict"] == "wrong" and not result["causes"]:
         yield words["unexplained"]
     worst = result["worst"]
@@ -110,30 +111,30 @@ def _lines(output: str, result: Record, words: Mapping[str, str], lang: str) -> 
             format=result["format"],
         )
     if result["unknown"]:
-        yield words["unknown"].format(**_counts(result))
+        yield words("unknown", **_counts(result))
     for cause in result["undecided"]:
         key = "never" if cause["digits"] is None else "more"
-        more = words[key].format(digits=cause["digits"])
-        sentence_on_cause = escaped(says({**cause, "model": None}, lang))
-        yield words["undecided"].format(says=sentence_on_cause, cause=cause["cause"], more=more)
+        more = words(key, digits=cause["digits"])
+        sentence_on_cause = escaped(says({**cause, "model": None}, words.lang))
+        yield words("undecided", says=sentence_on_cause, cause=cause["cause"], more=more)
     if result["digits_for_bound"] is not None:
-        yield words["for_bound"].format(digits=result["digits_for_bound"])
+        yield words("for_bound", digits=result["digits_for_bound"])
 
 
 def _number(value: Any) -> str:
     return f"{float(value):.9g}"
 
 
-def _if_exact(answer_if_exact: Record, words: Mapping[str, str], lang: str) -> str:
-    sentence = words["join"].join(_sentences(answer_if_exact["kernels"], words, lang))
-    text = words["if_exact"].format(summary=escaped(sentence, 4000))
+def _if_exact(answer_if_exact: Record, words: Words) -> str:
+    sentence = words["join"].join(_sentences(answer_if_exact["kernels"], words))
+    text = words("if_exact", summary=escaped(sentence, 4000))
     if answer_if_exact["explanation"] is not None:
-        exact = escaped(summary_of(answer_if_exact["explanation"], lang), 4000)
-        text += words["and_explained"].format(summary=exact)
+        exact = escaped(summary_of(answer_if_exact["explanation"], words.lang), 4000)
+        text += words("and_explained", summary=exact)
     return text
 
 
-def _read(answer: Record, words: Mapping[str, str]) -> str:
+def _read(answer: Record, words: Words) -> str:
     rows = [
         [
             str(tensor["number"]),

@@ -18,6 +18,7 @@ from typing import Any
 
 from refkernels.reporting.answer.facts import ExplainedKernel, Record, place_of
 from refkernels.reporting.answer.markdown import folded
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.escaping import clipped, escaped
 from refkernels.target_names import framework_of
 
@@ -348,7 +349,7 @@ def _printed(question: Mapping[str, Any]) -> list[str]:
 def script_parts(
     answer: Record,
     kernels: list[ExplainedKernel],
-    words: Mapping[str, str],
+    words: Words,
     sources: Mapping[str, str],
     room: int,
 ) -> list[str]:
@@ -380,16 +381,16 @@ def script_parts(
         else:
             parts.append(part)
     if left_out:
-        parts.append(words["script_left_out"].format(frameworks=", ".join(left_out)))
+        parts.append(words("script_left_out", frameworks=", ".join(left_out)))
     return parts
 
 
-def _title(framework: str, words: Mapping[str, str]) -> str:
+def _title(framework: str, words: Words) -> str:
     key = "script_numpy" if framework == "numpy" else "script"
-    return words[key].format(framework=escaped(framework))
+    return words(key, framework=escaped(framework))
 
 
-def _note(question: Record, words: Mapping[str, str]) -> str:
+def _note(question: Record, words: Words) -> str:
     """The note about inputs that a script cuts or does not hold."""
     if question["inputs"] is None:
         return words["script_large"]
@@ -397,4 +398,4 @@ def _note(question: Record, words: Mapping[str, str]) -> str:
         return ""
     first = question["elements"][0]
     place = place_of(first["output"], first["index"])
-    return words["script_cut"].format(place=f"`{place}`")
+    return words("script_cut", place=f"`{place}`")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from refkernels.reporting.answer.facts import (
@@ -16,6 +16,7 @@ from refkernels.reporting.answer.facts import (
     show,
     show_ratio,
 )
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.forms import avoidable, form_name
 
 words_of = WORDS.__getitem__
@@ -28,26 +29,24 @@ def summary(answer: Record, lang: str = "en") -> str:
     words = words_of(lang)
     kernels = kernels_of(answer)
     if len(kernels) == 1:
-        return _one_kernel(kernels[0], words, lang) + words["stop"]
+        return _one_kernel(kernels[0], words) + words["stop"]
     parts = []
     bad = [kernel for kernel in kernels if not kernel.fine]
     # Of many kernels, some of them wrong, the wrong ones matter, not the widest pair.
     widest = _widest(answer) if len(kernels) == 2 or not bad else None
     if widest is not None:
-        parts.append(_difference(widest, answer, words, lang))
+        parts.append(_difference(widest, answer, words))
     stated = {widest["cause"]} if widest is not None else set()
-    parts += [
-        _named_kernel(kernel, words, lang) + _blamed(kernel, words, lang, stated) for kernel in bad
-    ]
+    parts += [_named_kernel(kernel, words) + _blamed(kernel, words, stated) for kernel in bad]
     if not bad:
         bound = max(
             (kernel.largest_bound for kernel in kernels), key=lambda ratio: number(ratio) or 0.0
         )
-        parts.append(words["all_fine"].format(bound=show_ratio(bound)))
+        parts.append(words("all_fine", bound=show_ratio(bound)))
     return words["list"].join(parts) + words["stop"]
 
 
-def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
+def verdict_text(kernel: ExplainedKernel, words: Words) -> str:
     """The verdict on one kernel, as a part of a sentence."""
     key = "unusual" if kernel.unusual else kernel.verdict
     measured = kernel.measured
@@ -57,7 +56,7 @@ def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -
         output=kernel.output,
         format=kernel.format,
         bound=show_ratio(kernel.bound),
-        limit=_limit(kernel, words, lang),
+        limit=_limit(kernel, words),
         plain=show(kernel.plain),
         number=show(counts["special_value_mismatches"]),
         uncertified=show(uncertified),
@@ -73,13 +72,13 @@ def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -
         and kernel.condition is not None
         and (number(kernel.ulp) or 0) > _ASTONISHING
     ):
-        text += words["amplified"].format(ulp=kernel.ulps(lang), condition=show(kernel.condition))
+        text += words("amplified", ulp=kernel.ulps(words.lang), condition=show(kernel.condition))
     if kernel.avoidable is not None:
-        text += words["list"] + str(avoidable(measured, kernel.format, lang))
+        text += words["list"] + str(avoidable(measured, kernel.format, words.lang))
     return text + _where(measured.get("wrong"), kernel.output, words)
 
 
-def _where(wrong: Record | None, output: str, words: Mapping[str, str]) -> str:
+def _where(wrong: Record | None, output: str, words: Words) -> str:
     """Which elements are wrong, unless all are: the one; all of a slice; or the first, and the
     slice that holds them all."""
     if wrong is None or wrong["elements"] == wrong["of"]:
@@ -101,71 +100,69 @@ def _element(output: str, index: Sequence[Any]) -> str:
     return f"{output}[{', '.join(map(str, index))}]"
 
 
-def _range(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
+def _range(kernel: ExplainedKernel, words: Words) -> str:
     """Which forms leave the format's range where the output does, and which would not."""
     told = kernel.measured["bound"].get("range", {})
     comma = words["list"].replace(";", ",").replace("；", "，")
     parts = [
-        words[f"range:{word}"].format(forms=", ".join(told[word]))
+        words(f"range:{word}", forms=", ".join(told[word]))
         for word in ("overflows", "underflows", "stays")
         if told.get(word)
     ]
     return comma.join(parts if told.get("stays") else [*parts, words["range:none"]])
 
 
-def _limit(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
+def _limit(kernel: ExplainedKernel, words: Words) -> str:
     """The bound of an output: of all forms, of the form that permits its error, or a limit."""
     bound = kernel.measured["bound"]
     key = "by:limit" if "limit" in bound else "by:form" if "form" in bound else "by:forms"
     return words[key].format(
         limit=show(bound.get("limit")),
-        form=form_name(bound.get("form", ""), lang),
+        form=form_name(bound.get("form", ""), words.lang),
         format=kernel.format,
     )
 
 
-def _one_kernel(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
+def _one_kernel(kernel: ExplainedKernel, words: Words) -> str:
     if kernel.name:
-        return _named_kernel(kernel, words, lang) + _blamed(kernel, words, lang, set())
+        return _named_kernel(kernel, words) + _blamed(kernel, words, set())
     key = "exact" if kernel.verdict == "correctly_rounded" else "alone"
-    return words[key].format(verdict=verdict_text(kernel, words, lang)) + _blamed(
-        kernel, words, lang, set()
-    )
+    return words(key, verdict=verdict_text(kernel, words)) + _blamed(kernel, words, set())
 
 
-def _named_kernel(explained: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
+def _named_kernel(explained: ExplainedKernel, words: Words) -> str:
     key = "one_exact" if explained.verdict == "correctly_rounded" else "one"
-    return words[key].format(kernel=explained.name, verdict=verdict_text(explained, words, lang))
+    return words(key, kernel=explained.name, verdict=verdict_text(explained, words))
 
 
-def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated: set[Any]) -> str:
+def _blamed(kernel: ExplainedKernel, words: Words, stated: set[Any]) -> str:
     """The text after the verdict: the cause of a wrong output, or the statement that none was
     found."""
     best = kernel.best
     if best is None:
         if kernel.explained_by_rounding or kernel.unsure:
             return ""
-        return words["and_unexplained"].format(tried=show(kernel.tried))
+        return words("and_unexplained", tried=show(kernel.tried))
     if kernel.cause in stated:
         return ""
-    text = says(best, lang, len(kernel.models) > 1)
+    text = says(best, words.lang, len(kernel.models) > 1)
     for rival in kernel.rivals:
-        text += words["or"].format(says=says(rival, lang))
+        text += words("or", says=says(rival, words.lang))
     elsewhere = not any(
         candidate["output"] == kernel.output and candidate["confidence"] is not None
         for candidate in kernel.candidates
     )
     if elsewhere and not kernel.explained_by_rounding:
-        unexplained = words["and_unexplained"].format(tried=show(kernel.tried))
+        unexplained = words("and_unexplained", tried=show(kernel.tried))
         cause = {"output": best["output"], "says": text, "confidence": words[best["confidence"]]}
-        return unexplained + words["and_elsewhere"].format(**cause)
+        return unexplained + words("and_elsewhere", **cause)
     key = "and_maybe" if best["confidence"] == "consistent" else "and_cause"
     key += "_of" if kernel.name else ""
-    blamed = words[key].format(says=text, confidence=words[best["confidence"]])
-    reasons = [says(reason, lang) for reason in kernel.reasons if reason not in kernel.rivals]
+    blamed = words(key, says=text, confidence=words[best["confidence"]])
+    reasons = [says(reason, words.lang) for reason in kernel.reasons if reason not in kernel.rivals]
     if reasons:
-        more_reasons = "".join(words["or"].format(says=reason) for reason in reasons[1:])
-        blamed += words["perhaps"].format(says=reasons[0]) + more_reasons + words["or_elsewhere"]
+        more_reasons = "".join(words("or", says=reason) for reason in reasons[1:])
+        blamed += words("perhaps", says=reasons[0]) + more_reasons + words["or_elsewhere"]
     return blamed
 
 
@@ -188,9 +185,9 @@ def _apart(difference: Record) -> tuple[str, float]:
     return output, sizes[output]
 
 
-def _difference(pair: Record, answer: Record, words: Mapping[str, str], lang: str) -> str:
+def _difference(pair: Record, answer: Record, words: Words) -> str:
     if pair["equal"]:
-        return words["equal"].format(a=pair["a"], b=pair["b"])
+        return words("equal", a=pair["a"], b=pair["b"])
     output, _ = _apart(pair)
     figures = pair["outputs"][output]
     text = words["differ"].format(
@@ -201,17 +198,17 @@ def _difference(pair: Record, answer: Record, words: Mapping[str, str], lang: st
         elements=show(figures["elements"]),
         apart=show(figures["max_abs_difference"]),
     )
-    return text + _because(pair, answer, words, lang)
+    return text + _because(pair, answer, words)
 
 
-def _because(pair: Record, answer: Record, words: Mapping[str, str], lang: str) -> str:
+def _because(pair: Record, answer: Record, words: Words) -> str:
     if pair["cause"] is None:
         return ""
     confidence = words[pair["confidence"]] if pair["confidence"] else ""
     if pair["cause"] == "summation_order":
-        orders = _orders(pair, answer, lang)
+        orders = _orders(pair, answer, words.lang)
         if orders is not None:
-            return words["because_each"].format(**orders, confidence=confidence)
+            return words("because_each", **orders, confidence=confidence)
     holders = [
         holder
         for holder in kernels_of(answer)
@@ -219,11 +216,11 @@ def _because(pair: Record, answer: Record, words: Mapping[str, str], lang: str) 
     ]
     if len(holders) == 1 and holders[0].best is not None:
         return words["because"].format(
-            kernel=holders[0].name, says=says(holders[0].best, lang), confidence=confidence
+            kernel=holders[0].name, says=says(holders[0].best, words.lang), confidence=confidence
         )
     candidate = {"cause": pair["cause"], "details": pair["details"]}
     return words["because_both"].format(
-        cause=pair["cause"], says=says(candidate, lang), confidence=confidence
+        cause=pair["cause"], says=says(candidate, words.lang), confidence=confidence
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from refkernels.reporting.compare.changes import IN_BOTH, KINDS, Change, RunComp
 from refkernels.reporting.measure.inputs import level_of
 from refkernels.reporting.measure.study import Measurement
 from refkernels.reporting.templating import style, template
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.numerals import ulps
 from refkernels.reporting.words.report import counted, words_of
 from refkernels.reporting.words.vocabulary import meaning_of, short_of
@@ -22,10 +22,10 @@ from refkernels.reporting.words.vocabulary import meaning_of, short_of
 WIDTH = 80
 
 
-def summary(comparison: RunComparison, old: str, new: str, words: Mapping[str, str]) -> str:
+def summary(comparison: RunComparison, old: str, new: str, words: Words) -> str:
     """What changed, in a sentence, and which versions."""
     if not comparison.changes:
-        return words["compare:none"].format(same=f"{comparison.counts['same']:,}")
+        return words("compare:none", same=f"{comparison.counts['same']:,}")
     counts = {
         kind: words["compare:count"].format(
             n=f"{comparison.counts[kind]:,}", kind=words["compare:" + kind]
@@ -43,18 +43,18 @@ def summary(comparison: RunComparison, old: str, new: str, words: Mapping[str, s
         ),
     )
     versions = [
-        words["compare:versions"].format(target=name, old=before or "?", new=now or "?")
+        words("compare:versions", target=name, old=before or "?", new=now or "?")
         for name, before, now in comparison.versions
     ]
     return words["space"].join([text, *[f"{sentence}{words['stop']}" for sentence in versions]])
 
 
-def state(measurement: Measurement | None, words: Mapping[str, str], between: str = "") -> str:
+def state(measurement: Measurement | None, words: Words, between: str = "") -> str:
     """`✗ beyond bound, 2.8e8 ulp`: the verdict and the mean error, with `between` instead of the
     comma if given; or the status."""
     if measurement is None:
         return "–"
-    lang = words["lang"]
+    lang = words.lang
     if measurement.status != "ok":
         return meaning_of("status", measurement.status, lang)
     level = level_of(measurement)
@@ -98,7 +98,7 @@ def comparison_table(
     if shown:
         parts += [Text(), table]
     if more := len(comparison.changes) - len(shown):
-        parts.append(Text(words["compare:more"].format(n=f"{more:,}"), style="dim"))
+        parts.append(Text(words("compare:more", n=f"{more:,}"), style="dim"))
     return Group(*parts)
 
 

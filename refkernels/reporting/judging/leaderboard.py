@@ -113,7 +113,7 @@ def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
 
 def _lead(groups: Sequence[Json], refused: Sequence[Json], lang: str) -> str:
     right = sum(len(group["rows"]) for group in groups)
-    return WORDS[lang]["lead"].format(right=right, all=right + len(refused))
+    return WORDS[lang]("lead", right=right, all=right + len(refused))
 
 
 def _notes(records: Sequence[Record], lang: str) -> list[str]:
@@ -127,7 +127,7 @@ def _notes(records: Sequence[Record], lang: str) -> list[str]:
 
 def _title(group: Json, lang: str) -> str:
     words = WORDS[lang]
-    return words["group"].format(**{**group, "inputs": group["inputs"] or words["untimed"]})
+    return words("group", **{**group, "inputs": group["inputs"] or words["untimed"]})
 
 
 def _cells(row: Json, lang: str) -> list[str]:

@@ -58,7 +58,7 @@ def _reasons(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     words, reasons = WORDS[lang], because(record["reasons"], lang)
     yield from reasons[:_SHOWN]
     if len(reasons) > _SHOWN:
-        yield words["more"].format(count=len(reasons) - _SHOWN)
+        yield words("more", count=len(reasons) - _SHOWN)
     if (cause := record["cause"]) and cause.get("cause"):
         yield _cause(cause, lang)
 
@@ -71,7 +71,7 @@ def _cause(explained: Mapping[str, Any], lang: str) -> str:
     )
     sure = words_of(lang).get(f"confidence:{explained['confidence']}", explained["confidence"])
     sentence = says(best, lang) if best else name
-    return WORDS[lang]["cause"].format(says=sentence, confidence=sure)
+    return WORDS[lang]("cause", says=sentence, confidence=sure)
 
 
 def time_of(seconds: float) -> str:
@@ -92,7 +92,7 @@ def because(faults: Iterable[Mapping[str, Any]], lang: str, lead: str = "because
     for text, places in challenges.items():
         named = words["between"].join(places[:_SHOWN]) + (" …" if len(places) > _SHOWN else "")
         key = lead if places else f"{lead}_alone"
-        sentences.append(words[key].format(reason=text, challenge=named))
+        sentences.append(words(key, reason=text, challenge=named))
     return sentences
 
 
@@ -102,20 +102,20 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     def listed(**names: Iterable[Any]) -> Iterator[str]:
         for key, parts in names.items():
             if joined := words["join"].join(map(str, parts)):
-                yield words[key].format(names=joined, dtype=record["dtype"])
+                yield words(key, names=joined, dtype=record["dtype"])
 
     asked, telling = (sum(family[key] for family in families) for key in ("asked", "telling"))
-    yield words["shown"].format(challenges=asked, telling=telling, longest=record["longest_axis"])
+    yield words("shown", challenges=asked, telling=telling, longest=record["longest_axis"])
     mutants = record["mutants"]
     if mutant_count := len(mutants["killed"]) + len(mutants["alive"]):
-        yield words["killed"].format(killed=len(mutants["killed"]), all=mutant_count)
+        yield words("killed", killed=len(mutants["killed"]), all=mutant_count)
     yield from listed(alive=mutants["alive"], hidden=mutants.get("hidden", ()))
     if smallest := record["smallest_error_ulp"]:
         outputs = (
-            words["of_output"].format(ulp=f"{float(ulp):.3g}", output=name)
+            words("of_output", ulp=f"{float(ulp):.3g}", output=name)
             for name, ulp in smallest.items()
         )
-        yield words["smallest"].format(outputs=words["join"].join(outputs))
+        yield words("smallest", outputs=words["join"].join(outputs))
     if timed := record["time"]:
         yield words["timed"].format(
             seconds=time_of(timed["seconds"]), calls=timed["calls"], inputs=timed["inputs"]
@@ -124,8 +124,8 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     yield from listed(declined=record["declined"], lengths=lengths, left_out=record["left_out"])
     yield from listed(axes=record["leading_axes"])
     if found := record.get("avoidable"):
-        yield words["avoidable"].format(clause=avoidable(found, found["format"], lang), **found)
+        yield words("avoidable", clause=avoidable(found, found["format"], lang), **found)
     if (since := record.get("flushes")) is not None:
         yield flushing(since, lang, "there")
     for flag in record["flags"]:
-        yield words[flag].format(widened=words["join"].join(record.get("widened", ())))
+        yield words(flag, widened=words["join"].join(record.get("widened", ())))

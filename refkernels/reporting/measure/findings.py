@@ -10,7 +10,6 @@ import hashlib
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +26,7 @@ from refkernels.reporting.measure.inputs import (
 from refkernels.reporting.measure.scores import largest, typical
 from refkernels.reporting.measure.study import Measurement, Study, absolute_error, as_number
 from refkernels.reporting.reading import Record
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.forms import avoidable
 from refkernels.reporting.words.numerals import figure, lost, ratio, ulp_figure, ulps
@@ -223,35 +223,33 @@ def unrun(study: Study) -> list[Unrun]:
     )
 
 
-def point_text(finding: Finding, words: Mapping[str, str]) -> str:
+def point_text(finding: Finding, words: Words) -> str:
     """A finding's figures: `error up to 5.0e6 times the bound, up to 27 ulp, in 3 of 8 cases`."""
     parts = _faults(finding, words, "point:")
     if finding.ulp is not None:
         parts.append(_size(finding, words))
     key = "point:cases" if finding.cases_measured > 1 else "point:case"
-    parts.append(
-        words[key].format(cases=f"{finding.cases:,}", measured=f"{finding.cases_measured:,}")
-    )
+    parts.append(words(key, cases=f"{finding.cases:,}", measured=f"{finding.cases_measured:,}"))
     return words["comma"].join(parts)
 
 
-def row_cells(finding: Finding, words: Mapping[str, str]) -> tuple[str, str, str]:
+def row_cells(finding: Finding, words: Words) -> tuple[str, str, str]:
     """The same for a table: error / bound or what else is wrong, the largest error in ulp, and how
     many of the cases show it."""
-    size = ulp_figure(finding.ulp, finding.dtype, words["lang"]) if finding.ulp is not None else ""
+    size = ulp_figure(finding.ulp, finding.dtype, words.lang) if finding.ulp is not None else ""
     if lost(finding.ulp, finding.dtype) and finding.absolute is not None:
-        size = words["row:off"].format(ulp=size, size=figure(finding.absolute))
+        size = words("row:off", ulp=size, size=figure(finding.absolute))
     faults = words["comma"].join(_faults(finding, words, "row:"))
     return faults, size, f"{finding.cases:,}/{finding.cases_measured:,}"
 
 
-def _faults(finding: Finding, words: Mapping[str, str], form: str) -> list[str]:
+def _faults(finding: Finding, words: Words, form: str) -> list[str]:
     """What is wrong, without the size of the error."""
     parts = []
     if finding.special:
-        parts.append(words[f"{form}special"].format(n=f"{finding.special:,}"))
+        parts.append(words(f"{form}special", n=f"{finding.special:,}"))
     if names := [clipped(name, 80) for name in finding.invariants]:
-        parts.append(words["violates"].format(names=listed(words, names)))
+        parts.append(words("violates", names=listed(words, names)))
     inside = (finding.bound or 0) <= 1
     if (
         finding.verdict != UNUSUAL
@@ -259,20 +257,20 @@ def _faults(finding: Finding, words: Mapping[str, str], form: str) -> list[str]:
         and not (inside and finding.special)
     ):
         key = "inside" if inside else "bound"
-        parts.append(words[f"{form}{key}"].format(bound=ratio(finding.bound)))
+        parts.append(words(f"{form}{key}", bound=ratio(finding.bound)))
     if finding.plain is not None and not parts:
-        parts.append(words[f"{form}plain"].format(plain=figure(finding.plain)))
-    clause = avoidable(finding.example.record, finding.dtype, words["lang"])
+        parts.append(words(f"{form}plain", plain=figure(finding.plain)))
+    clause = avoidable(finding.example.record, finding.dtype, words.lang)
     return [*parts, clause] if clause else parts
 
 
-def _size(finding: Finding, words: Mapping[str, str]) -> str:
-    in_ulps = ulps(finding.ulp, finding.dtype, words["lang"])
+def _size(finding: Finding, words: Words) -> str:
+    in_ulps = ulps(finding.ulp, finding.dtype, words.lang)
     if not lost(finding.ulp, finding.dtype):
-        return words["point:ulp"].format(ulp=in_ulps)
+        return words("point:ulp", ulp=in_ulps)
     if finding.absolute is None:
         return in_ulps
-    return words["point:off"].format(ulp=in_ulps, size=figure(finding.absolute))
+    return words("point:off", ulp=in_ulps, size=figure(finding.absolute))
 
 
 def _finding(

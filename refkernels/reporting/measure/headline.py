@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from refkernels.reporting.measure.comparisons import invariances
 from refkernels.reporting.measure.settings import setting_effects
 from refkernels.reporting.measure.study import Measurement, Study, as_number
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import large, share
 from refkernels.reporting.words.report import counted, listed
@@ -23,32 +24,32 @@ _ROUNDING = verdict("rounding").rank
 _MOST_OPS = 6  # named in a sentence
 
 
-def headline(study: Study, words: Mapping[str, str]) -> list[str]:
+def headline(study: Study, words: Words) -> list[str]:
     """The sentences of the first paragraph."""
     not_offered = len(study.failures) - len(study.unanswered)
     return [
         *summary(study, words),
-        *([words["unsupported"].format(n=f"{not_offered:,}")] if not_offered else []),
+        *([words("unsupported", n=f"{not_offered:,}")] if not_offered else []),
         *invariance_sentences(study, words),
         *settings_sentences(study, words),
-        *([words["unknown_kind"].format(n=f"{study.unknown:,}")] if study.unknown else []),
+        *([words("unknown_kind", n=f"{study.unknown:,}")] if study.unknown else []),
     ]
 
 
-def _flushing(study: Study, words: Mapping[str, str]) -> list[str]:
+def _flushing(study: Study, words: Words) -> list[str]:
     """The targets whose process flushes subnormal numbers."""
     flushing = [e for e in study.environments if e.get("flushes_subnormals")]
     targets = [*dict.fromkeys(str(environment["framework"]) for environment in flushing)]
-    return [words["flushing"].format(targets=listed(words, targets))] if targets else []
+    return [words("flushing", targets=listed(words, targets))] if targets else []
 
 
-def summary(study: Study, words: Mapping[str, str]) -> list[str]:
+def summary(study: Study, words: Words) -> list[str]:
     """What was measured, what gave no answer and why, and the verdicts on the rest."""
     told = *_flushing(study, words), *_failures(study, words), *_verdicts(study, words)
     return [_measured(study, words), *told]
 
 
-def absent(study: Study, words: Mapping[str, str]) -> list[str]:
+def absent(study: Study, words: Words) -> list[str]:
     """The targets that gave no answer at all, each in a sentence with the reason.
 
     A framework may lack an op that others have; a kernel is its author's, and was to answer.
@@ -64,7 +65,7 @@ def absent(study: Study, words: Mapping[str, str]) -> list[str]:
     sentences = []
     for subject in sorted(reasons):
         first_two = [_said(reason, subject) for reason in dict.fromkeys(reasons[subject])][:2]
-        sentences.append(words["absent"].format(target=subject, reason="; ".join(first_two)))
+        sentences.append(words("absent", target=subject, reason="; ".join(first_two)))
     return sentences
 
 
@@ -73,18 +74,18 @@ def _said(reason: str, subject: str) -> str:
     return clipped(reason.removeprefix(f"{subject}: "), 240).removesuffix(".")
 
 
-def scope(study: Study, words: Mapping[str, str]) -> list[str]:
+def scope(study: Study, words: Words) -> list[str]:
     """What was left out, in a sentence; empty if everything was measured."""
     plans = (environment.get("plan") for environment in study.environments)
     for plan in [plan for plan in plans if isinstance(plan, dict)][:1]:
         units, left_out = (as_number(plan.get(name)) for name in ("units", "left_out"))
         if units and left_out:
             total = units + left_out
-            return [words["scope"].format(units=f"{units:,.0f}", total=f"{total:,.0f}")]
+            return [words("scope", units=f"{units:,.0f}", total=f"{total:,.0f}")]
     return []
 
 
-def _measured(study: Study, words: Mapping[str, str]) -> str:
+def _measured(study: Study, words: Words) -> str:
     results = study.measurements or study.failures
     if not results:
         return words["nothing"]
@@ -96,7 +97,7 @@ def _measured(study: Study, words: Mapping[str, str]) -> str:
         measurements=counted(words, "measurement", len(results)),
         ops=counted(words, "op", len({m.op for m in results})),
         dtypes=listed(words, dtypes),
-        elements=large(elements) if words["lang"] == "en" else f"{elements:,}",
+        elements=large(elements) if words.lang == "en" else f"{elements:,}",
     )
 
 
@@ -104,7 +105,7 @@ def _named(m: Measurement) -> str:
     return f"{short(m.record['framework'])} {m.record.get('version') or ''}".strip()
 
 
-def _verdicts(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+def _verdicts(study: Study, words: Words) -> Iterator[str]:
     answered, unanswered = len(study.measurements), len(study.unanswered)
     if not answered:
         return
@@ -119,7 +120,7 @@ def _verdicts(study: Study, words: Mapping[str, str]) -> Iterator[str]:
     )
 
 
-def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+def _failures(study: Study, words: Words) -> Iterator[str]:
     """What gave no answer: one target's reasons; of several, how often each kind of reason."""
     groups: dict[str, list[Measurement]] = defaultdict(list)
     for failure in sorted(study.unanswered, key=lambda f: (rank_of_status(f.status), f.status)):
@@ -128,25 +129,23 @@ def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
     kinds = []
     for status, failures in groups.items():
         text = f"{len(failures):,}" if len(subjects) > 1 else reason_of(failures, words)
-        detail = words["reason"].format(text=text) if text else ""
-        kinds.append(meaning_of("status", status, words["lang"]) + detail)
+        detail = words("reason", text=text) if text else ""
+        kinds.append(meaning_of("status", status, words.lang) + detail)
     if kinds:
         number = counted(words, "measurement", len(study.unanswered))
         who, what = listed(words, subjects), listed(words, kinds)
-        yield words["failures"].format(measurements=number, who=who, what=what)
+        yield words("failures", measurements=number, who=who, what=what)
 
 
-def reason_of(failures: list[Measurement], words: Mapping[str, str]) -> str:
+def reason_of(failures: list[Measurement], words: Words) -> str:
     """The first reason of failures, and how many others there are."""
     reasons = sorted({failure.reason for failure in failures if failure.reason})
     subjects = {failure.subject for failure in failures}
     first = _said(reasons[0], subjects.pop() if len(subjects) == 1 else "") if reasons else ""
-    return first + (words["more_reasons"].format(n=len(reasons) - 1) if len(reasons) > 1 else "")
+    return first + (words("more_reasons", n=len(reasons) - 1) if len(reasons) > 1 else "")
 
 
-def invariance_sentences(
-    study: Study, words: Mapping[str, str], *, of_kernels: bool = False
-) -> Iterator[str]:
+def invariance_sentences(study: Study, words: Words, *, of_kernels: bool = False) -> Iterator[str]:
     """What the bits depend on, in a sentence; `of_kernels`: those of users' own kernels only."""
     broken: dict[str, set[str]] = defaultdict(set)
     for table in invariances(study):
@@ -162,10 +161,10 @@ def invariance_sentences(
             sentence.format(who=subjects) if sentence else f"{clipped(name, 60)} ({subjects})"
         )
     if parts:
-        yield words["bits_depend"].format(what=listed(words, parts))
+        yield words("bits_depend", what=listed(words, parts))
 
 
-def settings_sentences(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+def settings_sentences(study: Study, words: Words) -> Iterator[str]:
     """One sentence for each setting that changes bits, and one for those that do not."""
     effects = [effect for effect in setting_effects(study) if effect.outputs]
     for effect in effects:
@@ -178,4 +177,4 @@ def settings_sentences(study: Study, words: Mapping[str, str]) -> Iterator[str]:
                 ops=listed(words, [*shown, *([f"+{more}"] if more > 0 else [])]),
             )
     if unaffected := [effect.subject for effect in effects if not effect.changed]:
-        yield words["settings_keep"].format(who=listed(words, unaffected))
+        yield words("settings_keep", who=listed(words, unaffected))

@@ -53,6 +53,7 @@ from refkernels.reporting.templating import (
     template,
 )
 from refkernels.reporting.words import numerals, vocabulary
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.report import counted, listed, words_of
 from refkernels.target_names import framework_of
 
@@ -275,7 +276,7 @@ def _explained_beside(all_symptoms: Iterable[Symptom]) -> dict[str, Symptom]:
 
 def _cause_of(
     finding: Finding,
-    words: Mapping[str, str],
+    words: Words,
     float32: Mapping[tuple[str, ...], Sequence[str]],
     beside: Mapping[str, Symptom],
     short: bool = False,
@@ -284,14 +285,14 @@ def _cause_of(
     another output of the same call is a float32 number; or the finding of its symptom that is
     explained. "" if nothing is known."""
     text = short_cause if short else cause_text
-    if because := text(finding.explanation, words, words["lang"], finding.example):
+    if because := text(finding.explanation, words, finding.example):
         return because
     *place, output = finding.place
     outputs = float32.get(tuple(place), ())
     if output in outputs:
         return words["float32_answer"]
     if outputs:
-        return words["float32_beside"].format(names=listed(words, list(outputs)))
+        return words("float32_beside", names=listed(words, list(outputs)))
     if (symptom := beside.get(finding.id)) is None:
         return ""
     link = Markup('<a href="#{}">{}</a>').format(symptom.finding, symptom.cause)
@@ -303,9 +304,9 @@ def _advice(explanation: Record | None, lang: str) -> str:
     return advice(cause, lang) if cause else ""
 
 
-def _figures(finding: Finding, words: Mapping[str, str]) -> str:
+def _figures(finding: Finding, words: Words) -> str:
     """A finding's figures over all its cases."""
-    lang = words["lang"]
+    lang = words.lang
     text = words["figures_of"].format(
         mean=numerals.ulps(finding.mean, finding.dtype, lang),
         ulp=numerals.ulps(finding.ulp, finding.dtype, lang),
@@ -313,7 +314,7 @@ def _figures(finding: Finding, words: Mapping[str, str]) -> str:
         plain=numerals.figure(finding.plain),
     )
     if finding.absolute is not None:
-        text += words["comma"] + words["absolute"].format(size=numerals.figure(finding.absolute))
+        text += words["comma"] + words("absolute", size=numerals.figure(finding.absolute))
     return text
 
 

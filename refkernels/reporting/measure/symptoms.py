@@ -31,6 +31,7 @@ from refkernels.reporting.measure.inputs import (
 )
 from refkernels.reporting.measure.study import Measurement, Study, known_cause
 from refkernels.reporting.reading import Record
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.causes import by_design
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.forms import avoidable
@@ -128,31 +129,31 @@ class Symptom:
         inside = self.verdict == UNUSUAL
         return (self.input, not wide, inside, -self.loss, self.finding)
 
-    def what(self, words: Mapping[str, str], most: int = 8) -> str:
+    def what(self, words: Words, most: int = 8) -> str:
         """`layernorm and rms_norm forward, float64`."""
         passes, dtypes = (listed(words, names) for names in (self.directions, self.dtypes))
         ops = some_of(words, self.ops, most)
-        return words["op_pass_format"].format(ops=ops, passes=passes, dtypes=dtypes)
+        return words("op_pass_format", ops=ops, passes=passes, dtypes=dtypes)
 
-    def because(self, words: Mapping[str, str], lang: str, short: bool = False) -> str:
+    def because(self, words: Words, short: bool = False) -> str:
         """The cause in words, or with `short` by its identifier, with its confidence; or the
         statement that none was found; "" if none was looked for."""
         says_cause = known_cause(self.explanation) or not self.float32
         text = short_cause if short else cause_text
-        parts = [text(self.explanation, words, lang, self.example)] if says_cause else []
+        parts = [text(self.explanation, words, self.example)] if says_cause else []
         if self.float32:
             measurements = counted(words, "measurement", self.float32)
-            parts.append(words["float32_answers"].format(measurements=measurements))
+            parts.append(words("float32_answers", measurements=measurements))
         return words["semicolon"].join(filter(None, parts))
 
-    def size(self, words: Mapping[str, str], short: str = "") -> str:
+    def size(self, words: Words, short: str = "") -> str:
         """How many elements are affected, and how wrong they are; `short`="short:" uses fewer
         words."""
         m = self.example
         part, whole = concerned(m)
         affected = share(part, whole)
         if m.tally("special_value_mismatches"):
-            return words["special"].format(share=affected)
+            return words("special", share=affected)
         if self.verdict.name == "uncertified":
             return words["uncertified"]
         mean = m.number("ulp", "mean")
@@ -160,23 +161,21 @@ class Symptom:
         parts = []
         if violated := m.record.get("invariants_violated"):
             names = [clipped(str(name), 60) for name in violated]
-            parts.append(words["violates"].format(names=listed(words, names)))
+            parts.append(words("violates", names=listed(words, names)))
         elif self.verdict == UNUSUAL:
             if "unusual" in m.flags:
                 plain = figure(m.number("plain", "ratio"))
-                parts.append(words["times_plain"].format(plain=plain))
-            parts += filter(None, [avoidable(m.record, m.dtype, words["lang"])])
+                parts.append(words("times_plain", plain=plain))
+            parts += filter(None, [avoidable(m.record, m.dtype, words.lang)])
         else:
             whole_array = short and part == whole
-            parts.append(
-                words["all_elements" if whole_array else "elements"].format(share=affected)
-            )
+            parts.append(words("all_elements" if whole_array else "elements", share=affected))
         if right is not None and right[0] < right[1]:
             key = "digits" if right[0] else "no_digit"
-            parts.append(words[short + key].format(right=right[0], whole=right[1]))
+            parts.append(words(short + key, right=right[0], whole=right[1]))
         return words["comma"].join(parts)
 
-    def shown(self, words: Mapping[str, str]) -> str:
+    def shown(self, words: Words) -> str:
         """`x = -1.839 gives 0.0262, exact 0.0236`; "" if the record has no element."""
         worst = self.example.worst
         got, exact = ((worst.get(side) or {}).get("decimal") for side in ("got", "exact"))
@@ -201,7 +200,7 @@ class Card:
     edges: list[Symptom]
     formula: bool = False  # composed of a framework's ops, by us
 
-    def head(self, words: Mapping[str, str]) -> list[str]:
+    def head(self, words: Words) -> list[str]:
         """What gave no answer, and why; or else that nothing is to be told."""
         if self.unanswered:
             told = {
@@ -209,7 +208,7 @@ class Card:
                 "measurements": counted(words, "measurement", self.asked),
                 "reason": reason_of(self.unanswered, words),
             }
-            return [words["card_unanswered"].format(**told)]
+            return [words("card_unanswered", **told)]
         return [] if self.lines else [words["card_fine"]]
 
     @property
@@ -403,9 +402,7 @@ def explains(record: Record, m: Measurement) -> bool:
     )
 
 
-def cause_text(
-    record: Record | None, words: Mapping[str, str], lang: str, of: Measurement | None = None
-) -> str:
+def cause_text(record: Record | None, words: Words, of: Measurement | None = None) -> str:
     """What an explanation found, in words; "" if there is none. `of`: the measurement that it
     explains; where rounding alone crosses a limit, no cause is needed."""
     if record is None or record.get("status") != "ok":
@@ -413,12 +410,12 @@ def cause_text(
     cause = known_cause(record)
     if cause is None:
         if of is not None and _crosses_by_rounding(of):
-            return words["crosses"].format(ulp=figure(of.ulp_max))
-        return words["no_cause"].format(tried=f"{int(record.get('tried') or 0):,}")
+            return words("crosses", ulp=figure(of.ulp_max))
+        return words("no_cause", tried=f"{int(record.get('tried') or 0):,}")
     confidence = str(record.get("confidence") or "")
     key = "maybe" if confidence == "consistent" else "it"
     sure = words.get(f"confidence:{confidence}", confidence)
-    return words[key].format(says=_sentence(record, cause, lang), confidence=sure)
+    return words(key, says=_sentence(record, cause, words.lang), confidence=sure)
 
 
 def _crosses_by_rounding(m: Measurement) -> bool:
@@ -428,16 +425,14 @@ def _crosses_by_rounding(m: Measurement) -> bool:
     return inside and m.verdict.name == "invariant_violated" and m.ulp_max is not None
 
 
-def short_cause(
-    record: Record | None, words: Mapping[str, str], lang: str, of: Measurement | None = None
-) -> str:
+def short_cause(record: Record | None, words: Words, of: Measurement | None = None) -> str:
     """The same by the cause's identifier."""
     cause = known_cause(record) if record and record.get("status") == "ok" else None
     if record is None or cause is None:
-        return cause_text(record, words, lang, of)
+        return cause_text(record, words, of)
     confidence = str(record.get("confidence") or "")
     sure = words.get(f"short:{confidence}") or words.get(f"confidence:{confidence}", confidence)
-    return words["short:it"].format(cause=cause, confidence=sure)
+    return words("short:it", cause=cause, confidence=sure)
 
 
 def _sentence(record: Mapping[str, Any], cause: str, lang: str) -> str:

@@ -20,6 +20,7 @@ from refkernels.reporting.measure.headline import (
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import Card, Symptom, cards, cause_text
 from refkernels.reporting.reading import Record
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import share
 from refkernels.reporting.words.report import some_of, words_of
@@ -52,7 +53,7 @@ def terminal_table(
     foot = [Text(sentence) for sentence in (*below, *absent(study, words), *scope(study, words))]
     all_cards = cards(study)
     if everything:
-        body = [line for card in all_cards for line in _whole_card(card, words, lang)]
+        body = [line for card in all_cards for line in _whole_card(card, words)]
     else:
         kernels = [card for card in all_cards if not card.formula]
         formulas = [card for card in all_cards if card.formula]
@@ -62,7 +63,7 @@ def terminal_table(
         per_card, spare = divmod(room, max(1, len(kernels)))
         body = []
         for place, card in enumerate(kernels):
-            body += _card(card, words, lang, max(2, per_card + (place < spare)))
+            body += _card(card, words, max(2, per_card + (place < spare)))
     table = Table.grid()
     table.add_column(max_width=WIDTH)
     for part in (head, *body, *foot):
@@ -70,12 +71,12 @@ def terminal_table(
     return Group(table)
 
 
-def _formulas(all_cards: list[Card], words: Any) -> list[Text]:
+def _formulas(all_cards: list[Card], words: Words) -> list[Text]:
     """The targets that are formulas of ours, in one line."""
     if not all_cards:
         return []
     names = [clipped(card.subject, _LONGEST) for card in all_cards]
-    line = Text(words["formula_targets"].format(names=words["list"].join(names)), style="dim")
+    line = Text(words("formula_targets", names=words["list"].join(names)), style="dim")
     return [line]
 
 
@@ -99,7 +100,7 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
     return table
 
 
-def _card(card: Card, words: Any, lang: str, room: int) -> list[RenderableType]:
+def _card(card: Card, words: Words, room: int) -> list[RenderableType]:
     """The target, then its symptoms in the lines that its head leaves, at least one symptom."""
     lines: list[RenderableType] = [
         row for text in card.head(words) for row in _rows(Text(f"  {text}"), len(_INDENT))
@@ -109,30 +110,30 @@ def _card(card: Card, words: Any, lang: str, room: int) -> list[RenderableType]:
     for symptom in card.first:
         if shown and left <= 0:
             break
-        rows = _lines(symptom, words, lang, left)
+        rows = _lines(symptom, words, left)
         left -= len(rows)
         lines += rows
         shown += 1
     return [_head(card, words, len(card.lines) - shown, len(card.edges)), *lines]
 
 
-def _head(card: Card, words: Any, further: int = 0, edges: int = 0) -> Text:
+def _head(card: Card, words: Words, further: int = 0, edges: int = 0) -> Text:
     line = Text(clipped(card.subject, _LONGEST), style="bold")
-    fine = words["target_line"].format(share=share(card.fine, card.asked))
+    fine = words("target_line", share=share(card.fine, card.asked))
     line.append(f"{words['colon']}{fine}", style="default")
     for key, number in (("line_more", further), ("line_edge", edges)):
         if number:
-            line.append(words["comma"] + words[key].format(n=number), style="dim")
+            line.append(words["comma"] + words(key, n=number), style="dim")
     return line
 
 
-def _whole_card(card: Card, words: Any, lang: str) -> list[RenderableType]:
+def _whole_card(card: Card, words: Words) -> list[RenderableType]:
     """The target in a line, then all its symptoms."""
     lines = [_head(card, words), *(Text(f"  {text}") for text in card.head(words))]
-    return [*lines, *(row for s in (*card.lines, *card.edges) for row in _whole(s, words, lang))]
+    return [*lines, *(row for s in (*card.lines, *card.edges) for row in _whole(s, words))]
 
 
-def _lines(symptom: Symptom, words: Any, lang: str, room: int) -> list[RenderableType]:
+def _lines(symptom: Symptom, words: Words, room: int) -> list[RenderableType]:
     """The symptom and its cause in at most `room` lines, or in one. The cause has the first form
     that fits (with its signature, alone, or as an identifier), beside the symptom or below it. No
     sentence is cut: what does not fit is left out."""
@@ -140,7 +141,7 @@ def _lines(symptom: Symptom, words: Any, lang: str, room: int) -> list[Renderabl
     names = [_name(symptom, words, "/".join(symptom.dtypes))]
     if len(symptom.dtypes) > 1:
         names.append(_name(symptom, words, f"{symptom.dtypes[0]} +{len(symptom.dtypes) - 1}"))
-    reasons = [symptom.because(words, lang), cause_text(symptom.explanation, words, lang)]
+    reasons = [symptom.because(words), cause_text(symptom.explanation, words)]
     reasons.append(f"{words['cause']}{words['colon']}{symptom.cause}")
     for reason in filter(None, reasons if symptom.cause else []):
         for name in names:
@@ -155,7 +156,7 @@ def _lines(symptom: Symptom, words: Any, lang: str, room: int) -> list[Renderabl
     return [_short(names, size, words)]
 
 
-def _short(names: list[Text], size: str, words: Any) -> Text:
+def _short(names: list[Text], size: str, words: Words) -> Text:
     """The symptom without its cause, in the first form that fits in a line."""
     lines = [*(name + _after(words, size) if size else name for name in names), names[-1]]
     line = next((line for line in lines if line.cell_len <= WIDTH), names[-1])
@@ -163,7 +164,7 @@ def _short(names: list[Text], size: str, words: Any) -> Text:
     return line
 
 
-def _name(symptom: Symptom, words: Any, dtypes: str) -> Text:
+def _name(symptom: Symptom, words: Words, dtypes: str) -> Text:
     line = Text(f" {symptom.verdict.glyph} ", style=symptom.verdict.colour)
     line.append(some_of(words, symptom.ops, 3), style="bold")
     if symptom.directions == ["backward"]:
@@ -171,13 +172,13 @@ def _name(symptom: Symptom, words: Any, dtypes: str) -> Text:
     return line.append(f" {dtypes}", style="bold")
 
 
-def _after(words: Any, text: str) -> Text:
+def _after(words: Words, text: str) -> Text:
     return Text(words["colon"] + text, style="default")
 
 
-def _whole(symptom: Symptom, words: Any, lang: str) -> list[RenderableType]:
+def _whole(symptom: Symptom, words: Words) -> list[RenderableType]:
     line = Text(
-        f" {symptom.verdict.glyph} {short_of(symptom.verdict, lang)}  ",
+        f" {symptom.verdict.glyph} {short_of(symptom.verdict, words.lang)}  ",
         style=symptom.verdict.colour,
     )
     line.append(symptom.what(words, 99), style="bold")
@@ -185,8 +186,8 @@ def _whole(symptom: Symptom, words: Any, lang: str) -> list[RenderableType]:
         f" [{words['kind:' + symptom.kind]}]{words['colon']}{symptom.size(words)}", style="default"
     )
     more = [
-        symptom.because(words, lang),
+        symptom.because(words),
         symptom.shown(words),
-        words["on"].format(case=symptom.example.case),
+        words("on", case=symptom.example.case),
     ]
     return [line, *[Text(f"   {clipped(text, 300)}", style="dim") for text in more if text]]

@@ -8,12 +8,12 @@ schedule; the gradients of weight and bias, which must not be swapped.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from refkernels.reporting.measure.comparisons import TargetPair
 from refkernels.reporting.measure.scores import falling
 from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.reporting.words.catalogues import Words
 from refkernels.reporting.words.report import listed
 
 DTYPE = "float32"  # the threads' format
@@ -82,7 +82,7 @@ def _rows(study: Study, regime: str, ops: tuple[str, ...], outputs: tuple[str, .
     return [(*place, rows[place]) for place in sorted(rows, key=plain_first)]
 
 
-def sentences(threads: Threads, words: Mapping[str, str]) -> list[str]:
+def sentences(threads: Threads, words: Words) -> list[str]:
     """The answers to the threads in words, each only if the records bear it out."""
     lines = []
     apart: dict[bool, list[float | None]] = defaultdict(list)  # by whether the bias is 0
@@ -94,7 +94,7 @@ def sentences(threads: Threads, words: Mapping[str, str]) -> list[str]:
         lines.append(words["thread:said_linear"])
     gradients = [row for _, output, row in threads.tables["thread:layernorm"] if output == "dx"]
     if nonzero := {name for row in gradients for name, m in row.items() if m.at_zero}:
-        lines.append(words["thread:said_layernorm"].format(who=listed(words, sorted(nonzero))))
+        lines.append(words("thread:said_layernorm", who=listed(words, sorted(nonzero))))
     shown = [m for _, _, row in threads.tables["thread:pi"] for m in row.values()]
     if shown and not any(m.record.get("invariants_violated") for m in shown):
         lines.append(words["thread:said_pi"])

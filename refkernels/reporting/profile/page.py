@@ -9,12 +9,11 @@ from typing import Any
 from refkernels.reporting.answer.markdown import grid
 from refkernels.reporting.profile.plot import draw
 from refkernels.reporting.templating import document, figure_of, sections_of
-from refkernels.reporting.words.catalogues import by_language
+from refkernels.reporting.words.catalogues import Words, by_language
 from refkernels.reporting.words.escaping import code, escaped
 from refkernels.reporting.words.numerals import figure, share
 
 Record = Mapping[str, Any]
-Words = Mapping[str, str]
 _ROWS = 20  # of a table
 _LEAST = 0.001  # a share that has a row
 _HELPS = 0.01  # a gain that is told
@@ -41,9 +40,9 @@ def html(profile: Record, lang: str = "en") -> str:
 
 def _lead(profile: Record, words: Words) -> str:
     first = profile["sites"][0]
-    error = words["off"].format(error=figure(profile["error"]), calls=f"{profile['calls']:,}")
+    error = words("off", error=figure(profile["error"]), calls=f"{profile['calls']:,}")
     if not profile["error"]:
-        return words["exact"].format(calls=f"{profile['calls']:,}")
+        return words("exact", calls=f"{profile['calls']:,}")
     heaviest = words["heaviest"].format(
         share=_percent(first["share"]),
         where=_line(first, words) + (f" ({code(first['code'])})" if first["code"] else ""),
@@ -55,10 +54,10 @@ def _lead(profile: Record, words: Words) -> str:
     tried = [row for row in profile["modules"] if row["gain"] is not None]
     best = max(tried, key=lambda row: row["gain"], default=first)
     if first["gain"] is not None:
-        parts.append(words["gain" if gain >= _HELPS else "no_gain"].format(gain=_percent(gain)))
+        parts.append(words("gain" if gain >= _HELPS else "no_gain", gain=_percent(gain)))
     if (best["gain"] or 0.0) > max(gain, 0.0) + _HELPS:
         named = {"module": code(best["module"]), "gain": _percent(best["gain"])}
-        parts.append(words["best"].format(**named))
+        parts.append(words("best", **named))
     return " ".join([*parts, error])
 
 
@@ -66,14 +65,14 @@ def _remarks(profile: Record, words: Words) -> list[str]:
     """What the shares leave out, each with its number."""
     found = [words["compiled"]] if profile["compiled"] else []
     if profile["unseen"]:
-        found.append(words["unseen"].format(names=", ".join(map(code, profile["unseen"]))))
+        found.append(words("unseen", names=", ".join(map(code, profile["unseen"]))))
     if profile["remainder"] > 0.01:
-        found.append(words["remainder"].format(share=_percent(min(profile["remainder"], 1.0))))
+        found.append(words("remainder", share=_percent(min(profile["remainder"], 1.0))))
     for kind, number in (("flipped", "flipped"), ("overflowed", "elements")):
         if rows := profile[kind]:
             places = ", ".join(dict.fromkeys(_line(row, words) for row in rows[:5]))
             total = sum(row[number] for row in rows)
-            found.append(words[kind].format(n=f"{total:,}", where=places))
+            found.append(words(kind, n=f"{total:,}", where=places))
     return ["\n".join(f"- {line}" for line in found)] if found else []
 
 
@@ -91,7 +90,7 @@ def _table(rows: list[dict[str, Any]], where: Callable[[Record, Words], str], wo
         for row in shown
     ]
     rest = len(rows) - len(shown)
-    below = f"\n\n{words['rest'].format(n=f'{rest:,}')}" if rest else ""
+    below = f"\n\n{words('rest', n=f'{rest:,}')}" if rest else ""
     return grid(words["columns"], cells, "--lll-") + below
 
 
@@ -100,7 +99,7 @@ def _percent(part: float) -> str:
 
 
 def _line(row: Record, words: Words) -> str:
-    module = words["in_module"].format(module=code(row["module"])) if row["module"] else ""
+    module = words("in_module", module=code(row["module"])) if row["module"] else ""
     return code(f"{Path(row['file']).name}:{row['line']}") + module
 
 

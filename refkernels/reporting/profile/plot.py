@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 
 from refkernels.reporting.figures import drawing
 from refkernels.reporting.figures.drawing import Drawn, colour_of, finish
+from refkernels.reporting.words.catalogues import Words
 
 _NAMED = 3  # calls whose module stands beside their point
 
 
-def draw(profile: Mapping[str, Any], words: Mapping[str, str]) -> Drawn:
+def draw(profile: Mapping[str, Any], words: Words) -> Drawn:
     """Calls from left to right in the order of the program; errors over the size of the result."""
     points = profile["timeline"]
     with mpl.rc_context(drawing.STYLE):

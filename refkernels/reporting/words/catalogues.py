@@ -21,7 +21,18 @@ def read_catalogue(name: str) -> dict[str, Any]:
     return catalogue
 
 
-class Languages(dict[str, Mapping[str, str]]):
+class Words(dict[str, str]):
+    """The texts of a language, `lang`, by identifier. A call fills in a text's details."""
+
+    def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
+        super().__init__(texts)
+        self.lang = lang
+
+    def __call__(self, key: str, /, **details: Any) -> str:
+        return self[key].format(**details)
+
+
+class Languages(dict[str, Words]):
     """Texts by language. Raises ValueError for a language that they do not have."""
 
     def __missing__(self, lang: object) -> NoReturn:
@@ -33,4 +44,5 @@ def by_language(*names: str, prefix: str = "") -> Languages:
     with it, which then go without it."""
     entries = {key: entry for name in names for key, entry in read_catalogue(name).items()}
     chosen = {k.removeprefix(prefix): e for k, e in entries.items() if k.startswith(prefix)}
-    return Languages({lang: {k: e[lang] for k, e in chosen.items()} for lang in LANGUAGES})
+    texts = {lang: {k: entry[lang] for k, entry in chosen.items()} for lang in LANGUAGES}
+    return Languages({lang: Words(lang, texts[lang]) for lang in LANGUAGES})

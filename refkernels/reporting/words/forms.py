@@ -23,9 +23,7 @@ def form_name(forms: str, lang: str = "en") -> str:
 
 def _named(form: str, key: str, lang: str, **details: str) -> str:
     return (
-        _WORDS[lang][key].format(form=form, words=FORMS[form][lang], **details)
-        if form in FORMS
-        else form
+        _WORDS[lang](key, form=form, words=FORMS[form][lang], **details) if form in FORMS else form
     )
 
 
@@ -50,4 +48,4 @@ def better_form(form: str, format: str, lang: str = "en") -> str:
 
 def avoiding_advice(better: Mapping[str, Any], format: str, lang: str) -> str:
     """What to do about avoidable errors."""
-    return _WORDS[lang]["todo"].format(form=better_form(better["form"], format, lang))
+    return _WORDS[lang]("todo", form=better_form(better["form"], format, lang))

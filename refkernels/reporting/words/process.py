@@ -10,5 +10,5 @@ def flushing(since: str, lang: str = "en", process: str = "here") -> str:
     import that began before, "" if there was none; `process`: this one ("here") or the kernel's
     ("there")."""
     words = _WORDS[lang]
-    began = words["since"].format(name=since) if since else words["always"]
-    return words["flushes"].format(process=words[process], began=began)
+    began = words("since", name=since) if since else words["always"]
+    return words("flushes", process=words[process], began=began)
