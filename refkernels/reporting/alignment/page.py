@@ -11,7 +11,7 @@ from typing import Any
 
 from refkernels.reporting.answer.facts import says
 from refkernels.reporting.answer.markdown import folded, grid
-from refkernels.reporting.words.catalogues import Words, by_language
+from refkernels.reporting.words.catalogues import Texts, by_language
 from refkernels.reporting.words.escaping import code, escaped
 
 Record = Mapping[str, Any]
@@ -69,7 +69,7 @@ def headline(alignment: Record, lang: str = "en") -> str:
     return f"{sentence} {fix}" if helps else sentence
 
 
-def _reason(reason: Record, words: Words) -> str:
+def _reason(reason: Record, words: Texts) -> str:
     details = reason["details"]
     if reason["word"] == "beyond" and details["cause"] is not None:
         where = {name: escaped(details[name]) for name in ("where", "op")}
@@ -78,7 +78,7 @@ def _reason(reason: Record, words: Words) -> str:
     return words(f"reason:{reason['word']}", **_escaped(details))
 
 
-def suspect(suspected: Record, words: Words) -> str:
+def suspect(suspected: Record, words: Texts) -> str:
     """One suspect as a clause, with its step and its run."""
     where = words("in_run", run=suspected["run"]) if suspected["run"] else ""
     step = words("at_step", step=suspected["step"])
@@ -101,7 +101,7 @@ def suspect(suspected: Record, words: Words) -> str:
     return step + difference(suspected, words)
 
 
-def _called(difference: Record, words: Words) -> str:
+def _called(difference: Record, words: Texts) -> str:
     """Where the calls of two programs part."""
     details = dict(difference["details"])
     key = difference["edit"] or ("factor" if "factor" in details else "parts")
@@ -120,7 +120,7 @@ def _called(difference: Record, words: Words) -> str:
     return told + (words("calls:seen", **seen) if seen else "")
 
 
-def _parted(departure: Record, words: Words) -> str:
+def _parted(departure: Record, words: Texts) -> str:
     subject = words(f"parted:{departure['what']}", where=code(departure["where"]))
     factor, cause = departure["factor"], departure["cause"]
     if cause is not None:
@@ -135,7 +135,7 @@ def _parted(departure: Record, words: Words) -> str:
     return words("parted", what=subject, apart=_short(departure["apart"]))
 
 
-def _multiple(departure: Record, words: Words, subject: str) -> str:
+def _multiple(departure: Record, words: Texts, subject: str) -> str:
     return words["parted_factor"].format(
         what=subject,
         factor=_whole(departure["factor"]),
@@ -152,7 +152,7 @@ def _whole(factor: float) -> str:
     return f"{factor:.6g}"
 
 
-def difference(differing: Record, words: Words) -> str:
+def difference(differing: Record, words: Texts) -> str:
     """A difference found before any number was judged, as a clause."""
     details = _escaped(differing["details"])
     more = int(differing["details"].get("more", 0))
@@ -165,7 +165,7 @@ def difference(differing: Record, words: Words) -> str:
     return words(f"difference:{differing['kind']}", step=differing["step"], **named, **details)
 
 
-def _judged(judgement: Record, words: Words, where: str) -> str:
+def _judged(judgement: Record, words: Texts, where: str) -> str:
     place = f"{code(judgement['worst'])} ({judgement['type']}, {words[judgement['stage']]}){where}"
     if judgement["cause"] is None:
         ratio = _short(judgement["over_bound"])
@@ -175,7 +175,7 @@ def _judged(judgement: Record, words: Words, where: str) -> str:
     return sentence + words["multiplied"] if multiplied else sentence
 
 
-def _cause(judgement: Record, words: Words) -> dict[str, str]:
+def _cause(judgement: Record, words: Texts) -> dict[str, str]:
     candidate = {"cause": judgement["cause"], "details": judgement["details"], "model": None}
     confidence = words[judgement["confidence"] or "assumed"]
     return {"cause": says(candidate, words.lang), "confidence": confidence}
@@ -197,7 +197,7 @@ def _folded(title: str, lines: list[str]) -> str:
     return folded(title, "\n".join(lines)) if lines else ""
 
 
-def _runs(alignment: Record, words: Words) -> str:
+def _runs(alignment: Record, words: Texts) -> str:
     rows = []
     for name, run in zip(_names(alignment), alignment["runs"], strict=True):
         steps = str(run["steps"])
@@ -210,7 +210,7 @@ def _runs(alignment: Record, words: Words) -> str:
     return grid(words["run_columns"], rows, "llll--l")
 
 
-def _suspects(alignment: Record, words: Words) -> str:
+def _suspects(alignment: Record, words: Texts) -> str:
     listed = alignment["verdict"]["suspects"]
     if len(listed) < 2:
         return ""
@@ -219,7 +219,7 @@ def _suspects(alignment: Record, words: Words) -> str:
     return _section(words[f"suspects{end}"], "\n".join(lines))
 
 
-def _curve(alignment: Record, words: Words) -> str:
+def _curve(alignment: Record, words: Texts) -> str:
     curve = alignment["curve"]
     if curve is None:
         return ""
@@ -254,13 +254,13 @@ def _curve(alignment: Record, words: Words) -> str:
     return " ".join(sentences)
 
 
-def _clips(alignment: Record, words: Words) -> str:
+def _clips(alignment: Record, words: Texts) -> str:
     sides = zip(_names(alignment), alignment["clips"], strict=True)
     lines = [f"- {_clip(name, clip, words)}{words['stop']}" for name, clip in sides if clip]
     return "\n".join(lines)
 
 
-def _clip(run: str, clip: Record, words: Words, eps: bool = True) -> str:
+def _clip(run: str, clip: Record, words: Texts, eps: bool = True) -> str:
     """What a run does to its gradients, as a clause; `eps`: say what is added to the norm."""
     numbers = words["and_also"].join(map(str, clip["divisors"]))
     if numbers and not clip["thresholds"]:
@@ -306,7 +306,7 @@ def _roundest(low: float, high: float) -> str:
     return f"{middle:.17g}"
 
 
-def _local(alignment: Record, words: Words) -> str:
+def _local(alignment: Record, words: Texts) -> str:
     rows = []
     for name, local in zip(_names(alignment), alignment["local"], strict=True):
         for op in local["ops"]:
@@ -328,7 +328,7 @@ def _local(alignment: Record, words: Words) -> str:
     return grid(words["local_columns"], rows, "llll---l") if rows else ""
 
 
-def layers_table(alignment: Record, words: Words) -> str:
+def layers_table(alignment: Record, words: Texts) -> str:
     """Every layer that was judged, at its worst step."""
     rows = []
     for name, local in zip(_names(alignment), alignment["local"], strict=True):
@@ -353,7 +353,7 @@ def usage(lang: str = "en") -> str:
     return words_of(lang)["usage"]
 
 
-def _causes(alignment: Record, words: Words) -> str:
+def _causes(alignment: Record, words: Texts) -> str:
     """Each cause once, where it first appeared."""
     lines: dict[tuple[str, str, str, str], str] = {}
     for name, local in zip(_names(alignment), alignment["local"], strict=True):
@@ -366,7 +366,7 @@ def _causes(alignment: Record, words: Words) -> str:
     return _section(words["causes"], "\n".join(list(lines.values())[:_LISTED]))
 
 
-def _notes(alignment: Record, words: Words) -> str:
+def _notes(alignment: Record, words: Texts) -> str:
     noted = [one for one in alignment["differences"] if not one["decisive"]]
     lines = [f"- {difference(one, words)}" for one in noted]
     return _section(words["notes_alone" if _is_one_run(alignment) else "notes"], "\n".join(lines))

@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 
 from refkernels.reporting.figures import drawing
 from refkernels.reporting.figures.drawing import Drawn, colour_of, finish
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 
 _MOST = 2000  # points of a line
 
 
-def draw_losses(alignment: Mapping[str, Any], words: Words) -> Drawn | None:
+def draw_losses(alignment: Mapping[str, Any], words: Texts) -> Drawn | None:
     """The losses. Below them, for two runs, their differences from the null runs' mean, with the
     band of the null runs; without null runs, the difference of B from A. None if a run has fewer
     than two losses."""
@@ -50,7 +50,7 @@ def draw_losses(alignment: Mapping[str, Any], words: Words) -> Drawn | None:
 
 def _differences(
     axes: Any, curves: list[dict[int, float]], band: Mapping[int, tuple[float, float, float]],
-    words: Words
+    words: Texts
 ) -> None:  # fmt: skip
     if band:
         steps = sorted(band)

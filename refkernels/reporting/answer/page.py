@@ -24,7 +24,7 @@ from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.answer.script import script_parts
 from refkernels.reporting.answer.sentences import summary, words_of
 from refkernels.reporting.templating import environment_lines
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.causes import NO_BUG
 from refkernels.reporting.words.escaping import clipped, code, escaped
 from refkernels.reporting.words.forms import avoiding_advice
@@ -78,7 +78,7 @@ def _unfolded_parts(answer: Record, lang: str) -> list[str]:
     return [*parts, *process, *_paragraphs(kernels, words), *_reported(answer, words)]
 
 
-def _table(kernels: list[ExplainedKernel], words: Words) -> str:
+def _table(kernels: list[ExplainedKernel], words: Texts) -> str:
     rows = []
     for kernel in kernels:
         model = kernel.model
@@ -114,14 +114,14 @@ def _ulp(kernel: ExplainedKernel, lang: str) -> str:
     return ulp_figure(number(kernel.ulp), kernel.format, lang)
 
 
-def _absolute(kernel: ExplainedKernel, words: Words) -> str:
+def _absolute(kernel: ExplainedKernel, words: Texts) -> str:
     """The absolute error, if the value is so tiny that no digit of it is right."""
     size = number((kernel.measured["worst"] or {}).get("error"))
     no_digit = lost(number(kernel.ulp), kernel.format) and size is not None
     return words("absolute", size=show(size)) if no_digit else ""
 
 
-def _pairs(answer: Record, words: Words) -> str:
+def _pairs(answer: Record, words: Texts) -> str:
     rows = []
     for difference in answer["differences"]:
         fine = all(
@@ -140,14 +140,14 @@ def _pairs(answer: Record, words: Words) -> str:
     return grid(words["pairs"], rows, "l---l")
 
 
-def _why(difference: Record, words: Words, fine: bool) -> str:
+def _why(difference: Record, words: Texts, fine: bool) -> str:
     if difference["cause"] is None:
         return words["rounding_only" if fine else "unknown"]
     confidence = f", {words[difference['confidence']]}" if difference["confidence"] else ""
     return f"{difference['cause']}{confidence}"
 
 
-def _paragraphs(kernels: list[ExplainedKernel], words: Words) -> list[str]:
+def _paragraphs(kernels: list[ExplainedKernel], words: Texts) -> list[str]:
     """Cause, evidence and advice for each kernel; a text that kernels share appears once."""
     causes: dict[str, list[str]] = {}
     todo: dict[str, list[str]] = {}
@@ -173,7 +173,7 @@ def _paragraphs(kernels: list[ExplainedKernel], words: Words) -> list[str]:
     return parts
 
 
-def _bullets(names_by_text: Mapping[str, list[str]], words: Words) -> str:
+def _bullets(names_by_text: Mapping[str, list[str]], words: Texts) -> str:
     """One line for each text, after the names of its kernels."""
     lines = []
     for text, names in names_by_text.items():
@@ -182,7 +182,7 @@ def _bullets(names_by_text: Mapping[str, list[str]], words: Words) -> str:
     return "\n".join(lines)
 
 
-def _cause(kernel: ExplainedKernel, words: Words) -> list[str]:
+def _cause(kernel: ExplainedKernel, words: Texts) -> list[str]:
     lines = []
     best, colon, space = kernel.best, words["colon"], words["space"]
     if best is None:
@@ -228,7 +228,7 @@ def _cause(kernel: ExplainedKernel, words: Words) -> list[str]:
     return lines
 
 
-def _evidence(kernel: ExplainedKernel, best: Record, words: Words) -> str:
+def _evidence(kernel: ExplainedKernel, best: Record, words: Texts) -> str:
     """The reason for the named cause, and its evidence in bits."""
     model = words["that_model" if best["model"] else "that_answer"]
     if best["model"] and best["cause"] != "summation_order":
@@ -261,7 +261,7 @@ def _kind(best: Record) -> str:
     return "pattern" if best["over_bound"] is None else "variant"
 
 
-def _bits(kernel: ExplainedKernel, best: Record, words: Words) -> str:
+def _bits(kernel: ExplainedKernel, best: Record, words: Texts) -> str:
     """The evidence, and how much more is needed."""
     thresholds = {
         key: show(value) for key, value in kernel.record["evidence"]["thresholds"].items()
@@ -275,7 +275,7 @@ def _bits(kernel: ExplainedKernel, best: Record, words: Words) -> str:
     return text + words["space"] + would
 
 
-def _fits_too(kernel: ExplainedKernel, words: Words) -> list[str]:
+def _fits_too(kernel: ExplainedKernel, words: Texts) -> list[str]:
     """The causes that a right output also fits, which more elements might confirm."""
     lines = []
     for alike in kernel.undecided:
@@ -290,13 +290,13 @@ def _fits_too(kernel: ExplainedKernel, words: Words) -> list[str]:
     return lines
 
 
-def _alike(models: list[str], words: Words) -> str:
+def _alike(models: list[str], words: Texts) -> str:
     """Models with the same bits."""
     names = (escaped(model_name(model, words.lang)) for model in models)
     return words("models", models=words["list"].join(names))
 
 
-def _nearest(kernel: ExplainedKernel, words: Words) -> str:
+def _nearest(kernel: ExplainedKernel, words: Texts) -> str:
     measured = [candidate for candidate in kernel.ruled_out if candidate["over_plain"] is not None]
     if not measured:
         return words("tried_bare", tried=show(kernel.tried), seconds=show(kernel.seconds))
@@ -312,7 +312,7 @@ def _nearest(kernel: ExplainedKernel, words: Words) -> str:
     )
 
 
-def _reported(answer: Record, words: Words) -> list[str]:
+def _reported(answer: Record, words: Texts) -> list[str]:
     """The ratio that a thread reported, and the thread."""
     lines = []
     evidence = answer["evidence"]
@@ -327,7 +327,7 @@ def _reported(answer: Record, words: Words) -> list[str]:
     return ["  \n".join(lines)] if lines else []
 
 
-def _elements(answer: Record, words: Words) -> str:
+def _elements(answer: Record, words: Texts) -> str:
     rows = []
     for element in answer["evidence"]["question"]["elements"]:
         place = f"`{place_of(element['output'], element['index'])}`"
@@ -339,7 +339,7 @@ def _elements(answer: Record, words: Words) -> str:
     return grid(words["elements_columns"], rows, "llll")
 
 
-def _ruled_out(kernels: list[ExplainedKernel], words: Words) -> str:
+def _ruled_out(kernels: list[ExplainedKernel], words: Texts) -> str:
     rows = []
     more = False
     for kernel in kernels:

@@ -8,7 +8,7 @@ from typing import Any
 from refkernels.reporting.answer.facts import Record, advice, place_of, says
 from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.answer.sentences import summary as summary_of
-from refkernels.reporting.words.catalogues import Words, by_language
+from refkernels.reporting.words.catalogues import Texts, by_language
 from refkernels.reporting.words.escaping import escaped
 
 _WORDS = by_language("printed")
@@ -53,7 +53,7 @@ def _outputs(kernels: Record) -> Iterator[tuple[str, str, Record]]:
             yield kernel, output, result
 
 
-def _sentences(kernels: Record, words: Words) -> Iterator[str]:
+def _sentences(kernels: Record, words: Texts) -> Iterator[str]:
     for kernel, output, result in _outputs(kernels):
         text = words(result["verdict"], kernel=kernel, output=output, **_counts(result))
         causes = [
@@ -70,7 +70,7 @@ def _counts(result: Record) -> dict[str, str]:
     return {key: f"{result[key]:,}" for key in ("wrong", "elements", "unknown")}
 
 
-def _table(answer: Record, words: Words) -> str:
+def _table(answer: Record, words: Texts) -> str:
     rows = [
         [
             escaped(kernel),
@@ -84,12 +84,12 @@ def _table(answer: Record, words: Words) -> str:
     return grid(words["columns"], rows, "lll--")
 
 
-def _details(kernels: Record, words: Words) -> Iterator[tuple[str, list[str]]]:
+def _details(kernels: Record, words: Texts) -> Iterator[tuple[str, list[str]]]:
     for kernel, output, result in _outputs(kernels):
         yield kernel, list(_lines(output, result, words))
 
 
-def _lines(output: str, result: Record, words: Words) -> Iterator[str]:
+def _lines(output: str, result: Record, words: Texts) -> Iterator[str]:
     for cause in result["causes"]:
         sentence = {
             "says": escaped(says({**cause, "model": None}, words.lang)),
@@ -125,7 +125,7 @@ def _number(value: Any) -> str:
     return f"{float(value):.9g}"
 
 
-def _if_exact(answer_if_exact: Record, words: Words) -> str:
+def _if_exact(answer_if_exact: Record, words: Texts) -> str:
     sentence = words["join"].join(_sentences(answer_if_exact["kernels"], words))
     text = words("if_exact", summary=escaped(sentence, 4000))
     if answer_if_exact["explanation"] is not None:
@@ -134,7 +134,7 @@ def _if_exact(answer_if_exact: Record, words: Words) -> str:
     return text
 
 
-def _read(answer: Record, words: Words) -> str:
+def _read(answer: Record, words: Texts) -> str:
     rows = [
         [
             str(tensor["number"]),

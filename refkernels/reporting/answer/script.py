@@ -18,7 +18,7 @@ from typing import Any
 
 from refkernels.reporting.answer.facts import ExplainedKernel, Record, place_of
 from refkernels.reporting.answer.markdown import folded
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.escaping import clipped, escaped
 from refkernels.target_names import framework_of
 
@@ -349,7 +349,7 @@ def _printed(question: Mapping[str, Any]) -> list[str]:
 def script_parts(
     answer: Record,
     kernels: list[ExplainedKernel],
-    words: Words,
+    words: Texts,
     sources: Mapping[str, str],
     room: int,
 ) -> list[str]:
@@ -385,12 +385,12 @@ def script_parts(
     return parts
 
 
-def _title(framework: str, words: Words) -> str:
+def _title(framework: str, words: Texts) -> str:
     key = "script_numpy" if framework == "numpy" else "script"
     return words(key, framework=escaped(framework))
 
 
-def _note(question: Record, words: Words) -> str:
+def _note(question: Record, words: Texts) -> str:
     """The note about inputs that a script cuts or does not hold."""
     if question["inputs"] is None:
         return words["script_large"]

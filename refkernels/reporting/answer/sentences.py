@@ -16,7 +16,7 @@ from refkernels.reporting.answer.facts import (
     show,
     show_ratio,
 )
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.forms import avoidable, form_name
 
 words_of = WORDS.__getitem__
@@ -46,7 +46,7 @@ def summary(answer: Record, lang: str = "en") -> str:
     return words["list"].join(parts) + words["stop"]
 
 
-def verdict_text(kernel: ExplainedKernel, words: Words) -> str:
+def verdict_text(kernel: ExplainedKernel, words: Texts) -> str:
     """The verdict on one kernel, as a part of a sentence."""
     key = "unusual" if kernel.unusual else kernel.verdict
     measured = kernel.measured
@@ -78,7 +78,7 @@ def verdict_text(kernel: ExplainedKernel, words: Words) -> str:
     return text + _where(measured.get("wrong"), kernel.output, words)
 
 
-def _where(wrong: Record | None, output: str, words: Words) -> str:
+def _where(wrong: Record | None, output: str, words: Texts) -> str:
     """Which elements are wrong, unless all are: the one; all of a slice; or the first, and the
     slice that holds them all."""
     if wrong is None or wrong["elements"] == wrong["of"]:
@@ -100,7 +100,7 @@ def _element(output: str, index: Sequence[Any]) -> str:
     return f"{output}[{', '.join(map(str, index))}]"
 
 
-def _range(kernel: ExplainedKernel, words: Words) -> str:
+def _range(kernel: ExplainedKernel, words: Texts) -> str:
     """Which forms leave the format's range where the output does, and which would not."""
     told = kernel.measured["bound"].get("range", {})
     comma = words["list"].replace(";", ",").replace("；", "，")
@@ -112,7 +112,7 @@ def _range(kernel: ExplainedKernel, words: Words) -> str:
     return comma.join(parts if told.get("stays") else [*parts, words["range:none"]])
 
 
-def _limit(kernel: ExplainedKernel, words: Words) -> str:
+def _limit(kernel: ExplainedKernel, words: Texts) -> str:
     """The bound of an output: of all forms, of the form that permits its error, or a limit."""
     bound = kernel.measured["bound"]
     key = "by:limit" if "limit" in bound else "by:form" if "form" in bound else "by:forms"
@@ -123,19 +123,19 @@ def _limit(kernel: ExplainedKernel, words: Words) -> str:
     )
 
 
-def _one_kernel(kernel: ExplainedKernel, words: Words) -> str:
+def _one_kernel(kernel: ExplainedKernel, words: Texts) -> str:
     if kernel.name:
         return _named_kernel(kernel, words) + _blamed(kernel, words, set())
     key = "exact" if kernel.verdict == "correctly_rounded" else "alone"
     return words(key, verdict=verdict_text(kernel, words)) + _blamed(kernel, words, set())
 
 
-def _named_kernel(explained: ExplainedKernel, words: Words) -> str:
+def _named_kernel(explained: ExplainedKernel, words: Texts) -> str:
     key = "one_exact" if explained.verdict == "correctly_rounded" else "one"
     return words(key, kernel=explained.name, verdict=verdict_text(explained, words))
 
 
-def _blamed(kernel: ExplainedKernel, words: Words, stated: set[Any]) -> str:
+def _blamed(kernel: ExplainedKernel, words: Texts, stated: set[Any]) -> str:
     """The text after the verdict: the cause of a wrong output, or the statement that none was
     found."""
     best = kernel.best
@@ -185,7 +185,7 @@ def _apart(difference: Record) -> tuple[str, float]:
     return output, sizes[output]
 
 
-def _difference(pair: Record, answer: Record, words: Words) -> str:
+def _difference(pair: Record, answer: Record, words: Texts) -> str:
     if pair["equal"]:
         return words("equal", a=pair["a"], b=pair["b"])
     output, _ = _apart(pair)
@@ -201,7 +201,7 @@ def _difference(pair: Record, answer: Record, words: Words) -> str:
     return text + _because(pair, answer, words)
 
 
-def _because(pair: Record, answer: Record, words: Words) -> str:
+def _because(pair: Record, answer: Record, words: Texts) -> str:
     if pair["cause"] is None:
         return ""
     confidence = words[pair["confidence"]] if pair["confidence"] else ""

@@ -14,7 +14,7 @@ from refkernels.reporting.compare.changes import IN_BOTH, KINDS, Change, RunComp
 from refkernels.reporting.measure.inputs import level_of
 from refkernels.reporting.measure.study import Measurement
 from refkernels.reporting.templating import style, template
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.numerals import ulps
 from refkernels.reporting.words.report import counted, words_of
 from refkernels.reporting.words.vocabulary import meaning_of, short_of
@@ -22,7 +22,7 @@ from refkernels.reporting.words.vocabulary import meaning_of, short_of
 WIDTH = 80
 
 
-def summary(comparison: RunComparison, old: str, new: str, words: Words) -> str:
+def summary(comparison: RunComparison, old: str, new: str, words: Texts) -> str:
     """What changed, in a sentence, and which versions."""
     if not comparison.changes:
         return words("compare:none", same=f"{comparison.counts['same']:,}")
@@ -49,7 +49,7 @@ def summary(comparison: RunComparison, old: str, new: str, words: Words) -> str:
     return words["space"].join([text, *[f"{sentence}{words['stop']}" for sentence in versions]])
 
 
-def state(measurement: Measurement | None, words: Words, between: str = "") -> str:
+def state(measurement: Measurement | None, words: Texts, between: str = "") -> str:
     """`✗ beyond bound, 2.8e8 ulp`: the verdict and the mean error, with `between` instead of the
     comma if given; or the status."""
     if measurement is None:

@@ -26,7 +26,7 @@ from refkernels.reporting.measure.inputs import (
 from refkernels.reporting.measure.scores import largest, typical
 from refkernels.reporting.measure.study import Measurement, Study, absolute_error, as_number
 from refkernels.reporting.reading import Record
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.forms import avoidable
 from refkernels.reporting.words.numerals import figure, lost, ratio, ulp_figure, ulps
@@ -223,7 +223,7 @@ def unrun(study: Study) -> list[Unrun]:
     )
 
 
-def point_text(finding: Finding, words: Words) -> str:
+def point_text(finding: Finding, words: Texts) -> str:
     """A finding's figures: `error up to 5.0e6 times the bound, up to 27 ulp, in 3 of 8 cases`."""
     parts = _faults(finding, words, "point:")
     if finding.ulp is not None:
@@ -233,7 +233,7 @@ def point_text(finding: Finding, words: Words) -> str:
     return words["comma"].join(parts)
 
 
-def row_cells(finding: Finding, words: Words) -> tuple[str, str, str]:
+def row_cells(finding: Finding, words: Texts) -> tuple[str, str, str]:
     """The same for a table: error / bound or what else is wrong, the largest error in ulp, and how
     many of the cases show it."""
     size = ulp_figure(finding.ulp, finding.dtype, words.lang) if finding.ulp is not None else ""
@@ -243,7 +243,7 @@ def row_cells(finding: Finding, words: Words) -> tuple[str, str, str]:
     return faults, size, f"{finding.cases:,}/{finding.cases_measured:,}"
 
 
-def _faults(finding: Finding, words: Words, form: str) -> list[str]:
+def _faults(finding: Finding, words: Texts, form: str) -> list[str]:
     """What is wrong, without the size of the error."""
     parts = []
     if finding.special:
@@ -264,7 +264,7 @@ def _faults(finding: Finding, words: Words, form: str) -> list[str]:
     return [*parts, clause] if clause else parts
 
 
-def _size(finding: Finding, words: Words) -> str:
+def _size(finding: Finding, words: Texts) -> str:
     in_ulps = ulps(finding.ulp, finding.dtype, words.lang)
     if not lost(finding.ulp, finding.dtype):
         return words("point:ulp", ulp=in_ulps)

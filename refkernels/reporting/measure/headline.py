@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from refkernels.reporting.measure.comparisons import invariances
 from refkernels.reporting.measure.settings import setting_effects
 from refkernels.reporting.measure.study import Measurement, Study, as_number
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import large, share
 from refkernels.reporting.words.report import counted, listed
@@ -24,7 +24,7 @@ _ROUNDING = verdict("rounding").rank
 _MOST_OPS = 6  # named in a sentence
 
 
-def headline(study: Study, words: Words) -> list[str]:
+def headline(study: Study, words: Texts) -> list[str]:
     """The sentences of the first paragraph."""
     not_offered = len(study.failures) - len(study.unanswered)
     return [
@@ -36,20 +36,20 @@ def headline(study: Study, words: Words) -> list[str]:
     ]
 
 
-def _flushing(study: Study, words: Words) -> list[str]:
+def _flushing(study: Study, words: Texts) -> list[str]:
     """The targets whose process flushes subnormal numbers."""
     flushing = [e for e in study.environments if e.get("flushes_subnormals")]
     targets = [*dict.fromkeys(str(environment["framework"]) for environment in flushing)]
     return [words("flushing", targets=listed(words, targets))] if targets else []
 
 
-def summary(study: Study, words: Words) -> list[str]:
+def summary(study: Study, words: Texts) -> list[str]:
     """What was measured, what gave no answer and why, and the verdicts on the rest."""
     told = *_flushing(study, words), *_failures(study, words), *_verdicts(study, words)
     return [_measured(study, words), *told]
 
 
-def absent(study: Study, words: Words) -> list[str]:
+def absent(study: Study, words: Texts) -> list[str]:
     """The targets that gave no answer at all, each in a sentence with the reason.
 
     A framework may lack an op that others have; a kernel is its author's, and was to answer.
@@ -74,7 +74,7 @@ def _said(reason: str, subject: str) -> str:
     return clipped(reason.removeprefix(f"{subject}: "), 240).removesuffix(".")
 
 
-def scope(study: Study, words: Words) -> list[str]:
+def scope(study: Study, words: Texts) -> list[str]:
     """What was left out, in a sentence; empty if everything was measured."""
     plans = (environment.get("plan") for environment in study.environments)
     for plan in [plan for plan in plans if isinstance(plan, dict)][:1]:
@@ -85,7 +85,7 @@ def scope(study: Study, words: Words) -> list[str]:
     return []
 
 
-def _measured(study: Study, words: Words) -> str:
+def _measured(study: Study, words: Texts) -> str:
     results = study.measurements or study.failures
     if not results:
         return words["nothing"]
@@ -105,7 +105,7 @@ def _named(m: Measurement) -> str:
     return f"{short(m.record['framework'])} {m.record.get('version') or ''}".strip()
 
 
-def _verdicts(study: Study, words: Words) -> Iterator[str]:
+def _verdicts(study: Study, words: Texts) -> Iterator[str]:
     answered, unanswered = len(study.measurements), len(study.unanswered)
     if not answered:
         return
@@ -120,7 +120,7 @@ def _verdicts(study: Study, words: Words) -> Iterator[str]:
     )
 
 
-def _failures(study: Study, words: Words) -> Iterator[str]:
+def _failures(study: Study, words: Texts) -> Iterator[str]:
     """What gave no answer: one target's reasons; of several, how often each kind of reason."""
     groups: dict[str, list[Measurement]] = defaultdict(list)
     for failure in sorted(study.unanswered, key=lambda f: (rank_of_status(f.status), f.status)):
@@ -137,7 +137,7 @@ def _failures(study: Study, words: Words) -> Iterator[str]:
         yield words("failures", measurements=number, who=who, what=what)
 
 
-def reason_of(failures: list[Measurement], words: Words) -> str:
+def reason_of(failures: list[Measurement], words: Texts) -> str:
     """The first reason of failures, and how many others there are."""
     reasons = sorted({failure.reason for failure in failures if failure.reason})
     subjects = {failure.subject for failure in failures}
@@ -145,7 +145,7 @@ def reason_of(failures: list[Measurement], words: Words) -> str:
     return first + (words("more_reasons", n=len(reasons) - 1) if len(reasons) > 1 else "")
 
 
-def invariance_sentences(study: Study, words: Words, *, of_kernels: bool = False) -> Iterator[str]:
+def invariance_sentences(study: Study, words: Texts, *, of_kernels: bool = False) -> Iterator[str]:
     """What the bits depend on, in a sentence; `of_kernels`: those of users' own kernels only."""
     broken: dict[str, set[str]] = defaultdict(set)
     for table in invariances(study):
@@ -164,7 +164,7 @@ def invariance_sentences(study: Study, words: Words, *, of_kernels: bool = False
         yield words("bits_depend", what=listed(words, parts))
 
 
-def settings_sentences(study: Study, words: Words) -> Iterator[str]:
+def settings_sentences(study: Study, words: Texts) -> Iterator[str]:
     """One sentence for each setting that changes bits, and one for those that do not."""
     effects = [effect for effect in setting_effects(study) if effect.outputs]
     for effect in effects:

@@ -53,7 +53,7 @@ from refkernels.reporting.templating import (
     template,
 )
 from refkernels.reporting.words import numerals, vocabulary
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.report import counted, listed, words_of
 from refkernels.target_names import framework_of
 
@@ -276,7 +276,7 @@ def _explained_beside(all_symptoms: Iterable[Symptom]) -> dict[str, Symptom]:
 
 def _cause_of(
     finding: Finding,
-    words: Words,
+    words: Texts,
     float32: Mapping[tuple[str, ...], Sequence[str]],
     beside: Mapping[str, Symptom],
     short: bool = False,
@@ -304,7 +304,7 @@ def _advice(explanation: Record | None, lang: str) -> str:
     return advice(cause, lang) if cause else ""
 
 
-def _figures(finding: Finding, words: Words) -> str:
+def _figures(finding: Finding, words: Texts) -> str:
     """A finding's figures over all its cases."""
     lang = words.lang
     text = words["figures_of"].format(

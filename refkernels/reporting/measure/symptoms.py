@@ -31,7 +31,7 @@ from refkernels.reporting.measure.inputs import (
 )
 from refkernels.reporting.measure.study import Measurement, Study, known_cause
 from refkernels.reporting.reading import Record
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.causes import by_design
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.forms import avoidable
@@ -129,13 +129,13 @@ class Symptom:
         inside = self.verdict == UNUSUAL
         return (self.input, not wide, inside, -self.loss, self.finding)
 
-    def what(self, words: Words, most: int = 8) -> str:
+    def what(self, words: Texts, most: int = 8) -> str:
         """`layernorm and rms_norm forward, float64`."""
         passes, dtypes = (listed(words, names) for names in (self.directions, self.dtypes))
         ops = some_of(words, self.ops, most)
         return words("op_pass_format", ops=ops, passes=passes, dtypes=dtypes)
 
-    def because(self, words: Words, short: bool = False) -> str:
+    def because(self, words: Texts, short: bool = False) -> str:
         """The cause in words, or with `short` by its identifier, with its confidence; or the
         statement that none was found; "" if none was looked for."""
         says_cause = known_cause(self.explanation) or not self.float32
@@ -146,7 +146,7 @@ class Symptom:
             parts.append(words("float32_answers", measurements=measurements))
         return words["semicolon"].join(filter(None, parts))
 
-    def size(self, words: Words, short: str = "") -> str:
+    def size(self, words: Texts, short: str = "") -> str:
         """How many elements are affected, and how wrong they are; `short`="short:" uses fewer
         words."""
         m = self.example
@@ -175,7 +175,7 @@ class Symptom:
             parts.append(words(short + key, right=right[0], whole=right[1]))
         return words["comma"].join(parts)
 
-    def shown(self, words: Words) -> str:
+    def shown(self, words: Texts) -> str:
         """`x = -1.839 gives 0.0262, exact 0.0236`; "" if the record has no element."""
         worst = self.example.worst
         got, exact = ((worst.get(side) or {}).get("decimal") for side in ("got", "exact"))
@@ -200,7 +200,7 @@ class Card:
     edges: list[Symptom]
     formula: bool = False  # composed of a framework's ops, by us
 
-    def head(self, words: Words) -> list[str]:
+    def head(self, words: Texts) -> list[str]:
         """What gave no answer, and why; or else that nothing is to be told."""
         if self.unanswered:
             told = {
@@ -402,7 +402,7 @@ def explains(record: Record, m: Measurement) -> bool:
     )
 
 
-def cause_text(record: Record | None, words: Words, of: Measurement | None = None) -> str:
+def cause_text(record: Record | None, words: Texts, of: Measurement | None = None) -> str:
     """What an explanation found, in words; "" if there is none. `of`: the measurement that it
     explains; where rounding alone crosses a limit, no cause is needed."""
     if record is None or record.get("status") != "ok":
@@ -425,7 +425,7 @@ def _crosses_by_rounding(m: Measurement) -> bool:
     return inside and m.verdict.name == "invariant_violated" and m.ulp_max is not None
 
 
-def short_cause(record: Record | None, words: Words, of: Measurement | None = None) -> str:
+def short_cause(record: Record | None, words: Texts, of: Measurement | None = None) -> str:
     """The same by the cause's identifier."""
     cause = known_cause(record) if record and record.get("status") == "ok" else None
     if record is None or cause is None:

@@ -20,7 +20,7 @@ from refkernels.reporting.measure.headline import (
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import Card, Symptom, cards, cause_text
 from refkernels.reporting.reading import Record
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import share
 from refkernels.reporting.words.report import some_of, words_of
@@ -71,7 +71,7 @@ def terminal_table(
     return Group(table)
 
 
-def _formulas(all_cards: list[Card], words: Words) -> list[Text]:
+def _formulas(all_cards: list[Card], words: Texts) -> list[Text]:
     """The targets that are formulas of ours, in one line."""
     if not all_cards:
         return []
@@ -100,7 +100,7 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
     return table
 
 
-def _card(card: Card, words: Words, room: int) -> list[RenderableType]:
+def _card(card: Card, words: Texts, room: int) -> list[RenderableType]:
     """The target, then its symptoms in the lines that its head leaves, at least one symptom."""
     lines: list[RenderableType] = [
         row for text in card.head(words) for row in _rows(Text(f"  {text}"), len(_INDENT))
@@ -117,7 +117,7 @@ def _card(card: Card, words: Words, room: int) -> list[RenderableType]:
     return [_head(card, words, len(card.lines) - shown, len(card.edges)), *lines]
 
 
-def _head(card: Card, words: Words, further: int = 0, edges: int = 0) -> Text:
+def _head(card: Card, words: Texts, further: int = 0, edges: int = 0) -> Text:
     line = Text(clipped(card.subject, _LONGEST), style="bold")
     fine = words("target_line", share=share(card.fine, card.asked))
     line.append(f"{words['colon']}{fine}", style="default")
@@ -127,13 +127,13 @@ def _head(card: Card, words: Words, further: int = 0, edges: int = 0) -> Text:
     return line
 
 
-def _whole_card(card: Card, words: Words) -> list[RenderableType]:
+def _whole_card(card: Card, words: Texts) -> list[RenderableType]:
     """The target in a line, then all its symptoms."""
     lines = [_head(card, words), *(Text(f"  {text}") for text in card.head(words))]
     return [*lines, *(row for s in (*card.lines, *card.edges) for row in _whole(s, words))]
 
 
-def _lines(symptom: Symptom, words: Words, room: int) -> list[RenderableType]:
+def _lines(symptom: Symptom, words: Texts, room: int) -> list[RenderableType]:
     """The symptom and its cause in at most `room` lines, or in one. The cause has the first form
     that fits (with its signature, alone, or as an identifier), beside the symptom or below it. No
     sentence is cut: what does not fit is left out."""
@@ -156,7 +156,7 @@ def _lines(symptom: Symptom, words: Words, room: int) -> list[RenderableType]:
     return [_short(names, size, words)]
 
 
-def _short(names: list[Text], size: str, words: Words) -> Text:
+def _short(names: list[Text], size: str, words: Texts) -> Text:
     """The symptom without its cause, in the first form that fits in a line."""
     lines = [*(name + _after(words, size) if size else name for name in names), names[-1]]
     line = next((line for line in lines if line.cell_len <= WIDTH), names[-1])
@@ -164,7 +164,7 @@ def _short(names: list[Text], size: str, words: Words) -> Text:
     return line
 
 
-def _name(symptom: Symptom, words: Words, dtypes: str) -> Text:
+def _name(symptom: Symptom, words: Texts, dtypes: str) -> Text:
     line = Text(f" {symptom.verdict.glyph} ", style=symptom.verdict.colour)
     line.append(some_of(words, symptom.ops, 3), style="bold")
     if symptom.directions == ["backward"]:
@@ -172,11 +172,11 @@ def _name(symptom: Symptom, words: Words, dtypes: str) -> Text:
     return line.append(f" {dtypes}", style="bold")
 
 
-def _after(words: Words, text: str) -> Text:
+def _after(words: Texts, text: str) -> Text:
     return Text(words["colon"] + text, style="default")
 
 
-def _whole(symptom: Symptom, words: Words) -> list[RenderableType]:
+def _whole(symptom: Symptom, words: Texts) -> list[RenderableType]:
     line = Text(
         f" {symptom.verdict.glyph} {short_of(symptom.verdict, words.lang)}  ",
         style=symptom.verdict.colour,

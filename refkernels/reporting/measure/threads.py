@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from refkernels.reporting.measure.comparisons import TargetPair
 from refkernels.reporting.measure.scores import falling
 from refkernels.reporting.measure.study import Measurement, Study
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.report import listed
 
 DTYPE = "float32"  # the threads' format
@@ -82,7 +82,7 @@ def _rows(study: Study, regime: str, ops: tuple[str, ...], outputs: tuple[str, .
     return [(*place, rows[place]) for place in sorted(rows, key=plain_first)]
 
 
-def sentences(threads: Threads, words: Words) -> list[str]:
+def sentences(threads: Threads, words: Texts) -> list[str]:
     """The answers to the threads in words, each only if the records bear it out."""
     lines = []
     apart: dict[bool, list[float | None]] = defaultdict(list)  # by whether the bias is 0

@@ -9,7 +9,7 @@ from typing import Any
 from refkernels.reporting.answer.markdown import grid
 from refkernels.reporting.profile.plot import draw
 from refkernels.reporting.templating import document, figure_of, sections_of
-from refkernels.reporting.words.catalogues import Words, by_language
+from refkernels.reporting.words.catalogues import Texts, by_language
 from refkernels.reporting.words.escaping import code, escaped
 from refkernels.reporting.words.numerals import figure, share
 
@@ -38,7 +38,7 @@ def html(profile: Record, lang: str = "en") -> str:
     return document(title, lead, dict(places), "profile", lang)
 
 
-def _lead(profile: Record, words: Words) -> str:
+def _lead(profile: Record, words: Texts) -> str:
     first = profile["sites"][0]
     error = words("off", error=figure(profile["error"]), calls=f"{profile['calls']:,}")
     if not profile["error"]:
@@ -61,7 +61,7 @@ def _lead(profile: Record, words: Words) -> str:
     return " ".join([*parts, error])
 
 
-def _remarks(profile: Record, words: Words) -> list[str]:
+def _remarks(profile: Record, words: Texts) -> list[str]:
     """What the shares leave out, each with its number."""
     found = [words["compiled"]] if profile["compiled"] else []
     if profile["unseen"]:
@@ -76,7 +76,7 @@ def _remarks(profile: Record, words: Words) -> list[str]:
     return ["\n".join(f"- {line}" for line in found)] if found else []
 
 
-def _table(rows: list[dict[str, Any]], where: Callable[[Record, Words], str], words: Words) -> str:
+def _table(rows: list[dict[str, Any]], where: Callable[[Record, Texts], str], words: Texts) -> str:
     shown = [row for row in rows[:_ROWS] if row["share"] >= _LEAST]
     cells = [
         [
@@ -98,10 +98,10 @@ def _percent(part: float) -> str:
     return share(round(part * 10**6), 10**6)
 
 
-def _line(row: Record, words: Words) -> str:
+def _line(row: Record, words: Texts) -> str:
     module = words("in_module", module=code(row["module"])) if row["module"] else ""
     return code(f"{Path(row['file']).name}:{row['line']}") + module
 
 
-def _module(row: Record, words: Words) -> str:
+def _module(row: Record, words: Texts) -> str:
     return code(row["module"]) if row["module"] else escaped(words["outside"])

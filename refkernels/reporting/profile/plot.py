@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 
 from refkernels.reporting.figures import drawing
 from refkernels.reporting.figures.drawing import Drawn, colour_of, finish
-from refkernels.reporting.words.catalogues import Words
+from refkernels.reporting.words.catalogues import Texts
 
 _NAMED = 3  # calls whose module stands beside their point
 
 
-def draw(profile: Mapping[str, Any], words: Words) -> Drawn:
+def draw(profile: Mapping[str, Any], words: Texts) -> Drawn:
     """Calls from left to right in the order of the program; errors over the size of the result."""
     points = profile["timeline"]
     with mpl.rc_context(drawing.STYLE):

@@ -21,7 +21,7 @@ def read_catalogue(name: str) -> dict[str, Any]:
     return catalogue
 
 
-class Words(dict[str, str]):
+class Texts(dict[str, str]):
     """The texts of a language, `lang`, by identifier. A call fills in a text's details."""
 
     def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
@@ -32,7 +32,7 @@ class Words(dict[str, str]):
         return self[key].format(**details)
 
 
-class Languages(dict[str, Words]):
+class Languages(dict[str, Texts]):
     """Texts by language. Raises ValueError for a language that they do not have."""
 
     def __missing__(self, lang: object) -> NoReturn:
@@ -45,4 +45,4 @@ def by_language(*names: str, prefix: str = "") -> Languages:
     entries = {key: entry for name in names for key, entry in read_catalogue(name).items()}
     chosen = {k.removeprefix(prefix): e for k, e in entries.items() if k.startswith(prefix)}
     texts = {lang: {k: entry[lang] for k, entry in chosen.items()} for lang in LANGUAGES}
-    return Languages({lang: Words(lang, texts[lang]) for lang in LANGUAGES})
+    return Languages({lang: Texts(lang, texts[lang]) for lang in LANGUAGES})

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from refkernels.reporting.words.catalogues import Words, by_language
+from refkernels.reporting.words.catalogues import Texts, by_language
 
 words_of = by_language("measured", "compared").__getitem__
 
 
-def counted(words: Words, noun: str, number: int) -> str:
+def counted(words: Texts, noun: str, number: int) -> str:
     """`1 case`, `1,204 cases`."""
     return words(noun if number == 1 else f"{noun}s", n=f"{number:,}")
 
 
-def some_of(words: Words, names: list[str], most: int) -> str:
+def some_of(words: Texts, names: list[str], most: int) -> str:
     """`a, b and 11 more` ops: `listed`, or the first of more than `most`."""
     if len(names) <= most:
         return listed(words, names)
@@ -21,7 +21,7 @@ def some_of(words: Words, names: list[str], most: int) -> str:
     return words("and_more", names=shown, n=left)
 
 
-def listed(words: Words, names: list[str]) -> str:
+def listed(words: Texts, names: list[str]) -> str:
     """`a`, `a and b`, `a, b and c`. In Chinese, a space sets off Latin words and figures: `a 和 b`,
     but `前向和反向`."""
     if len(names) < 2:
