@@ -30,16 +30,6 @@ from refkernels.records.words import DIRECTIONS, DTYPES
 from refkernels.suggestion import did_you_mean
 from refkernels.target_names import merged, parse, short
 
-STATUSES = (
-    "ok",
-    "unsupported",
-    "not_installed",
-    "import_error",
-    "error",
-    "killed",
-    "timeout",
-    "oom",
-)
 # After these statuses the interpreter has ended or cannot be trusted.
 ENDED = ("killed", "timeout", "oom")
 START_SECONDS = 180.0

@@ -40,9 +40,8 @@ QUESTION = {"frameworks": ["numpy"], "settings": {}, "units": ["a", "b"]}
 RECORD = {"kind": "measurement", "framework": "numpy", "status": "ok", "case": {"name": "a"}}
 TALLY = {
     "format": "float16",
-    "binades": {"3": {"inputs": 9, "correct": 8, "worst": [0.5, 0.0, 3, 4]}},
-    "distances": {"0": 8, "1": 1},
-    "firsts": {"inversions": [3, 4]},
+    "takes": 1,
+    "arrays": {k: [[3], [4]] for k in ("counts", "distances", "worst", "worst_bits", "firsts")},
     "invariants": {"odd": [1, 2, 3]},
     "borders": {"16": {"before": [1, None]}},
     "tiers": {"float64": 9},

@@ -5,7 +5,7 @@ is associative and commutative: the same inputs give the same tally, however the
 chunks and shared among workers. In JSON its integers are exact.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.runs.sweeps import judging, patterns
 
 Json = dict[str, Any]
+_ARRAYS = ("counts", "distances", "worst", "worst_bits", "firsts")
 BEYOND = "beyond_bound"
 """Kept beside the invariants: answers beyond the bound of an op's forms."""
 Side = tuple[int, float | None]  # of a border: the answer's bits, the exact value if known
@@ -126,58 +127,37 @@ class SweepTally:
             self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def to_json(self) -> Json:
-        """Everything that is not zero; integers exactly, floats so that they read back."""
-        binades = {}
-        for row in np.flatnonzero(self.counts.any(axis=1)).tolist():
-            named = zip(judging.COLUMNS, self.counts[row].tolist(), strict=True)
-            binades[str(row)] = {name: number for name, number in named if number}
-            if self.worst[row, 0] >= 0.0:
-                worst = [*self.worst[row, 1:].tolist(), *self._kept(self.worst_bits[row])]
-                binades[str(row)]["worst"] = worst
-        distances = np.flatnonzero(self.distances).tolist()
-        firsts = zip(judging.COLUMNS, self.firsts.tolist(), strict=True)
+        """What differs from an empty tally, by place in its array; floats so that they read back,
+        and integers that JSON cannot hold in hexadecimal."""
+        empty, arrays = SweepTally(self.format, self.takes), {}
+        for name in _ARRAYS:
+            own, other = (np.ravel(getattr(tally, name)) for tally in (self, empty))
+            places = np.flatnonzero(own != other)
+            arrays[name] = [places.tolist(), list(map(_stored, own[places].tolist()))]
         return {
             "format": self.format.name,
             "takes": self.takes,
-            "binades": binades,
-            "distances": {str(place): int(self.distances[place]) for place in distances},
-            "firsts": {name: self._kept(pair) for name, pair in firsts if pair[0] >= 0},
-            "invariants": {
-                name: [number, *self._kept(pair)]
-                for name, (number, *pair) in self.invariants.items()
-            },
+            "arrays": arrays,
+            "invariants": {name: [*map(_stored, kept)] for name, kept in self.invariants.items()},
             "borders": {str(border): sides for border, sides in self.borders.items()},
             "tiers": self.tiers,
             "seconds": self.seconds,
         }
 
-    def _kept(self, pair: Iterable[int]) -> list[int | str]:
-        """(pattern, answer) for JSON, whose integers end at 64 bits."""
-        pattern, got = pair
-        return [int(pattern) if self.takes == 1 else f"{pattern:#x}", int(got)]
-
     @staticmethod
     def from_json(content: Json) -> "SweepTally":
-        """The tally that `to_json` wrote. Raises KeyError, ValueError or TypeError for other
+        """The tally that `to_json` wrote. Raises LookupError, ValueError or TypeError for other
         content."""
         from refkernels.arithmetic import formats
 
-        tally = SweepTally(formats.get(content["format"]), content.get("takes", 1))
-        read = int if tally.takes == 1 else _hexadecimal
-        for row, named in content["binades"].items():
-            for name, number in named.items():
-                if name == "worst":
-                    error, uncertainty, pattern, got = number
-                    tally.worst[int(row)] = abs(error), error, uncertainty
-                    tally.worst_bits[int(row)] = read(pattern), got
-                else:
-                    tally.counts[int(row), judging.COLUMNS.index(name)] = number
-        for place, number in content["distances"].items():
-            tally.distances[int(place)] = number
-        for name, (pattern, got) in content["firsts"].items():
-            tally.firsts[judging.COLUMNS.index(name)] = read(pattern), got
+        tally = SweepTally(formats.get(content["format"]), content["takes"])
+        for name in _ARRAYS:
+            array, (places, values) = getattr(tally, name), content["arrays"][name]
+            read = float if array.dtype == np.float64 else _integer
+            for place, value in zip(places, values, strict=True):
+                array.reshape(-1)[place] = read(value)
         tally.invariants = {
-            name: [number, read(pattern), got]
+            name: [number, _integer(pattern), got]
             for name, (number, pattern, got) in content["invariants"].items()
         }
         tally.borders = {int(border): sides for border, sides in content["borders"].items()}
@@ -186,5 +166,9 @@ class SweepTally:
         return tally
 
 
-def _hexadecimal(text: str) -> int:
-    return int(text, 16)
+def _stored(value: Any) -> Any:
+    return hex(value) if isinstance(value, int) and value >= 1 << 63 else value
+
+
+def _integer(value: int | str) -> int:
+    return int(value, 16) if isinstance(value, str) else int(value)

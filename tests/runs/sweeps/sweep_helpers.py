@@ -64,11 +64,8 @@ def careful(op: Op) -> Op:
 
 def figures(tally: SweepTally) -> Json:
     """What must not depend on the way of judging: all but errors' last digits, tiers and times."""
-    record = tally.to_json()
-    for binade in record["binades"].values():
-        if "worst" in binade:
-            binade["worst"] = [round(binade["worst"][0], 6), *binade["worst"][2:]]
-    return {name: record[name] for name in ("binades", "distances", "firsts", "invariants")}
+    tally.worst = np.round(tally.worst * [1, 1, 0], 6)
+    return {name: tally.to_json()[name] for name in ("arrays", "invariants")}
 
 
 def comparable(records: list[Json]) -> list[Json]:
