@@ -19,9 +19,9 @@ def page(lang: str) -> str:
     head, rule, _ = (FOLDER / NAMES[lang]).read_text(encoding="utf-8").partition(RULE)
     rows = []
     for name, cause in CAUSES.items():
-        says = re.sub(r"\{(\w+)[^}]*\}", r"*\1*", cause.says[lang])
-        pages = [f"[{k}]({source})" for k, source in enumerate(cause.sources, 1)]
-        todo = " ".join([cause.todo[lang], *pages])
+        says = re.sub(r"\{(\w+)[^}]*\}", r"*\1*", cause[lang])
+        pages = [f"[{k}]({source})" for k, source in enumerate(cause.get("sources", ()), 1)]
+        todo = " ".join([cause["todo"][lang], *pages])
         rows.append(f"| `{name}` | {says} | {todo} |")
     return head + rule + "\n".join(rows) + "\n"
 

@@ -62,10 +62,10 @@ def says(cause: str) -> str:
     """The sentence on a fault. Raises ValueError where there is none."""
     if cause not in CAUSES:
         raise ValueError(
-            f"The fault {cause!r} has no words: write them in English and Chinese in causes.py of "
-            "refkernels/reporting/words, or in a file beside it, and run tools/write_causes.py."
+            f"The fault {cause!r} has no words: write them in English and Chinese in "
+            "refkernels/reporting/words/causes.json, and run tools/write_causes.py."
         )
-    return CAUSES[cause].says["en"]
+    return CAUSES[cause]["en"]
 
 
 def equations(op: str, direction: str) -> list[str]:

@@ -132,7 +132,7 @@ def test_every_number_is_in_the_evidence(kind: str, lang: str) -> None:
     explanation = explained(kind)
     words = [*WORDS[lang].values()]
     for cause in CAUSES.values():
-        words += [cause.says[lang], cause.todo[lang]]
+        words += [cause[lang], cause["todo"][lang]]
     known = {*forms(explanation.evidence), *forms(words)}
     numbers = NUMBER.findall(unfenced(explanation.to_markdown(lang)))
     assert len(numbers) >= 5

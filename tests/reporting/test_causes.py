@@ -86,13 +86,13 @@ def test_a_cause_that_needs_another_says_both() -> None:
 
 
 def test_what_is_told_to_be_in_use_is_no_fault() -> None:
-    in_use = {name for name, cause in CAUSES.items() if "in use" in cause.todo["en"]}
+    in_use = {name for name, cause in CAUSES.items() if "in use" in cause["todo"]["en"]}
     assert len(in_use) >= 10
     assert {name for name in in_use if by_design(name, "torch")} == in_use
 
 
 @pytest.mark.parametrize("cause", ["gradient_clipped", "gradient_normalised"])
 def test_lambs_definitions_are_no_faults(cause: str) -> None:
-    assert "LAMB" in CAUSES[cause].todo["en"]
+    assert "LAMB" in CAUSES[cause]["todo"]["en"]
     assert by_design(cause, "paddle")
     assert not by_design("gradient_multiplied", "paddle")

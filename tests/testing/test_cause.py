@@ -33,7 +33,7 @@ def test_the_cause_is_quoted_with_its_confidence_and_its_own_advice() -> None:
     x = np.random.default_rng(1).normal(100, 1, (32, 256)).astype(np.float32)
     message = failure("layernorm", {"x": x}, one_pass(x), EPS, max_over_plain=4)
     assert "Cause: naive_variance, proven: in this case the kernel computes" in message
-    assert f"Next step: {CAUSES['naive_variance'].todo['en']}" in message
+    assert f"Next step: {CAUSES['naive_variance']['todo']['en']}" in message
 
 
 @pytest.mark.usefixtures("causes")

@@ -300,10 +300,10 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         key: value.replace(OR, WORDS[lang]["or_text"]) if isinstance(value, str) else value
         for key, value in details.items()
     }
-    text = _filled(CAUSES[cause].says[lang], details)
+    text = _filled(CAUSES[cause][lang], details)
     if details.get("with") in CAUSES:
         second_details = details.get("with_details", details)
-        second_cause = _filled(CAUSES[details["with"]].says[lang], second_details)
+        second_cause = _filled(CAUSES[details["with"]][lang], second_details)
         text = WORDS[lang]("and_also", says=text, other=second_cause)
     if "left" in details:
         text = WORDS[lang]("and_more", says=text, left=ratio(details["left"]))
@@ -330,7 +330,7 @@ def _value_or_interval(details: Record, lang: str) -> str:
 def advice(cause: str, lang: str) -> str:
     """The advice on a cause."""
     entry = CAUSES.get(cause)
-    return entry.todo[lang] if entry else WORDS[lang]["todo:unexplained"]
+    return entry["todo"][lang] if entry else WORDS[lang]["todo:unexplained"]
 
 
 class _Unknown:

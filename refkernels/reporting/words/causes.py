@@ -13,44 +13,13 @@ follows it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from refkernels.reporting.words.catalogues import read_catalogue
 
-from refkernels.reporting.words.catalogues import LANGUAGES, read_catalogue
-
-
-@dataclass(frozen=True)
-class Cause:
-    """One entry of the catalogue."""
-
-    says: dict[str, str]
-    todo: dict[str, str]
-    sources: tuple[str, ...] = ()
-    in_use: bool = False
-    switch_of: tuple[str, ...] = ()
-
-    @staticmethod
-    def of(entry: dict[str, Any]) -> Cause:
-        """From the catalogue."""
-        return Cause(
-            {lang: entry[lang] for lang in LANGUAGES},
-            entry["todo"],
-            tuple(entry.get("sources", ())),
-            entry.get("in_use", False),
-            tuple(entry.get("switch_of", ())),
-        )
-
-
-CAUSES = {name: Cause.of(entry) for name, entry in read_catalogue("causes").items()}
-NO_BUG = {
-    "en": "Nothing is wrong: compare with a tolerance derived from the inputs "
-    "(`refkernels.testing.assert_kernel`), not with equal bits or a fixed number of ULP.",
-    "zh": "无需修复：请使用由输入推导的容差（`refkernels.testing.assert_kernel`）比较，"
-    "而不要逐位比较，也不要用固定的 ULP 数。",
-}
+CAUSES = read_catalogue("causes")
+NO_BUG = CAUSES["summation_order"]["todo"]
 
 
 def by_design(cause: str, framework: str) -> bool:
     """Whether a cause is a definition that is in use, or a switch that this framework documents."""
-    entry = CAUSES.get(cause)
-    return entry is not None and (entry.in_use or framework in entry.switch_of)
+    entry = CAUSES.get(cause, {})
+    return "in_use" in entry or framework in entry.get("switch_of", ())
