@@ -29,6 +29,15 @@ def one_in(
     return chosen
 
 
+def one_way(passes: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Of each op's passes, forward of one op and backward of the next; in a hunt, all of them."""
+    by_op: dict[str, list[tuple[str, str]]] = {}
+    for op, direction in passes:
+        by_op.setdefault(op, []).append((op, direction))
+    turned = [ways[::-1] if k % 2 else ways for k, ways in enumerate(by_op.values())]
+    return [way for ways in turned for way in one_in(len(ways), ways)]
+
+
 def seed_of(default: int) -> int:
     """The seed that the environment asks for, or the default."""
     chosen = os.environ.get("REFKERNELS_FUZZ_SEED")

@@ -199,10 +199,6 @@ def modules() -> frozenset[str]:
     return frozenset(map(module_of, sources()))
 
 
-def test_every_source_file_is_looked_at() -> None:
-    assert len(sources()) > 30
-
-
 def test_no_module_imports_itself_through_others() -> None:
     arrows = {module_of(path): imported_modules(path) for path in sources()}
     assert sum(map(len, arrows.values())) > 1000
@@ -339,25 +335,20 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert len(homes) > 300
 
 
-def test_nothing_but_the_console_script_imports_the_command_line() -> None:
-    users = {room_of(path) for path in sources() if "cli" in imported_rooms(path)}
-    assert users == {"__main__", "cli"}
+def test_arrows_point_one_way() -> None:
+    for path in sources():
+        room = room_of(path)
+        oracle = ORACLE_NEEDS | FORMULAS_OF.get(room, set())
+        allowed = oracle if room.endswith("_ref") else ALLOWED[room]
+        assert imported_rooms(path) <= allowed | {room} | EVERYBODYS, path
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_arrows_point_one_way(path: Path) -> None:
-    room = room_of(path)
-    oracle = ORACLE_NEEDS | FORMULAS_OF.get(room, set())
-    allowed = oracle if room.endswith("_ref") else ALLOWED[room]
-    assert imported_rooms(path) <= allowed | {room} | EVERYBODYS
-
-
-@pytest.mark.parametrize(
-    "path", sorted((PACKAGE / "frameworks" / "remote").glob("*.py")), ids=lambda path: path.stem
-)
-def test_remote_files_know_nothing_of_the_host(path: Path) -> None:
-    assert imported_rooms(path) == set()
-    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
+def test_remote_files_know_nothing_of_the_host() -> None:
+    remote = [path for path in sources() if path.parent == PACKAGE / "frameworks" / "remote"]
+    assert len(remote) > 5
+    for path in remote:
+        assert imported_rooms(path) == set(), path
+        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
 def test_import_refkernels_imports_the_standard_library_only() -> None:

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parent.parent / "refkernels"
 MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "posix"}
 NAMES = {
@@ -82,11 +80,10 @@ def uses(path: Path) -> set[str]:
     return used - checked
 
 
-@pytest.mark.parametrize(
-    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
-)
-def test_what_windows_lacks_is_asked_for_before_it_is_used(path: Path) -> None:
-    assert uses(path) == set()
+def test_what_windows_lacks_is_asked_for_before_it_is_used() -> None:
+    unguarded = {path: uses(path) for path in PACKAGE.rglob("*.py")}
+    assert len(unguarded) > 300
+    assert [path for path, names in unguarded.items() if names] == []
 
 
 def test_the_search_finds_what_it_looks_for(tmp_path: Path) -> None:

@@ -66,10 +66,10 @@ def settings(place: int) -> Iterator[tuple[float, float]]:
     if HUNT > 1:
         yield from ((size, 0.0) for size in (*TINY, *HUGE))
         yield from ((1.0, ratio) for ratio in RATIOS)
+    elif (place + place // 2) % 2:  # forward of one op, backward of the next
+        yield (TINY + HUGE)[place // 2 % len(TINY + HUGE)], 0.0
     else:
-        sizes = (TINY, HUGE)[place % 2]
-        yield sizes[place // 2 % len(sizes)], 0.0
-        yield 1.0, RATIOS[place % len(RATIOS)]
+        yield 1.0, RATIOS[place // 2 % len(RATIOS)]
     yield 1.0, 0.0
 
 

@@ -52,12 +52,6 @@ def test_an_op_that_no_adapter_calls_is_named() -> None:
     assert "scaled_matmul" not in lacking(OPS, catalog.BUILTIN)
 
 
-def test_the_ops_of_the_design_are_there() -> None:
-    assert set(OPS) >= {"matmul", "linear", "layernorm", "sin", "cos", "tan"}
-    assert all(name == op.name for name, op in OPS.items())
-    assert set(registry.families()) >= {"matmul_ref", "layernorm_ref", "trig_ref"}
-
-
 def test_an_unknown_op_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no op 'sine': did you mean 'sin'.*one of .*log1p, sinh"):
         registry.get("sine")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from captured import python_of, run_script
+from captured import HERE, python_of, run_script
 
 from refkernels.alignment import align
 from refkernels.alignment.align import conclude
@@ -39,7 +39,8 @@ TIED = {  # a model whose head has its embedding's weights: the verdict, what is
 }
 MANY = """
 import runpy, sys
-traces, *names = sys.argv[1:]
+without_compiler, traces, *names = sys.argv[1:]
+runpy.run_path(without_compiler)
 for name in names:
     step = "/rank_0/step_000000.safetensors"
     sys.argv = [traces, "right" + step, name + step, name + ".json"]
@@ -61,7 +62,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "torch", folder, "ported_training.py", "right", "port", "fused", *TIED, *MISTAKES
     )
     assert done.returncode == 0, done.stderr
-    command = [python_of("torch"), "-c", MANY, str(TRACES), "fused", *MISTAKES]
+    scripts = str(HERE.parent / "without_compiler.py"), str(TRACES)
+    command = [python_of("torch"), "-c", MANY, *scripts, "fused", *MISTAKES]
     subprocess.run(command, cwd=folder, check=True)
     return folder
 

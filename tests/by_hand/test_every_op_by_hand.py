@@ -27,7 +27,7 @@ QUESTIONS = [
 ]
 NAMED: Any = {"ids": lambda q: f"{q[0].name}-{q[1]}-{q[2]}"}
 SEED = seed_of(14)
-DRAWN = 3  # elements of each question
+DRAWN = 2  # elements of each question
 DRAWS = 200  # until an element has a finite value
 ELEMENTS = {"forward": 6000, "backward": 1300}  # of the inputs, where an element takes them all
 EXACT = 6000  # digits, more than a value has, with which ends and slack are compared

@@ -16,16 +16,14 @@ from refkernels import registry
 
 @pytest.mark.parametrize("cause", one_in(2, faults.FAULTS))
 def test_a_planted_fault_is_named_first(cause: str) -> None:
-    number = list(faults.FAULTS).index(cause)
-    examined = 0
-    for kind, (build, dtypes) in enumerate(faults.FAULTS[cause]):
-        for dtype in dtypes:
-            rng = faults.generator(number, kind, faults.SHAPES[0], 100)
-            record = diagnosis.examine(cause, build(rng, faults.SHAPES[0], dtype))
-            assert not diagnosis.missed(record), record
-            assert record["wrong"] == []
-            examined += 1
-    assert examined
+    """In every other format; `benchmarks/diagnosis.py` tries all."""
+    number, kinds = list(faults.FAULTS).index(cause), enumerate(faults.FAULTS[cause])
+    planted = [(kind, build, dtype) for kind, (build, dtypes) in kinds for dtype in dtypes]
+    for kind, build, dtype in one_in(2, planted):
+        rng = faults.generator(number, kind, faults.SHAPES[0], 100)
+        record = diagnosis.examine(cause, build(rng, faults.SHAPES[0], dtype))
+        assert not diagnosis.missed(record), record
+        assert record["wrong"] == []
 
 
 def test_truncation_past_a_number_is_no_rounding_to_nearest() -> None:

@@ -10,14 +10,14 @@ import numpy.typing as npt
 import planted
 import pytest
 import slips
-from hunting import HUNT
+from hunting import HUNT, one_in
 
 import refkernels
 from refkernels.arithmetic import formats
 from refkernels.diagnosis.edits import reductions
 
 Array = npt.NDArray[Any]
-SEEDS = 8 * HUNT
+SEEDS = 3 * HUNT
 BFLOAT16 = np.dtype(planted.BFLOAT16)
 
 
@@ -32,15 +32,15 @@ def layernorm(dtype: Any, seed: int, eps: float = 1e-5, **how: Any) -> tuple[dic
 @pytest.mark.parametrize("dtype", [BFLOAT16, np.dtype(np.float16)], ids=str)
 def test_a_truncated_right_layernorm_is_named(dtype: Any) -> None:
     called = []
-    for seed in range(12):
+    for seed in one_in(4, range(12)):
         inputs, wide = layernorm(dtype, seed)
         outputs = {"y": slips.cut(wide["y"], dtype)}
         called.append(refkernels.explain("layernorm", inputs, outputs).cause)
-    assert called == ["truncated_output"] * 12
+    assert set(called) == {"truncated_output"}
 
 
 def test_eps_outside_the_root_is_not_taken_for_truncation() -> None:
-    for seed in range(6):
+    for seed in one_in(3, range(6)):
         inputs, wide = layernorm(BFLOAT16, seed, eps=0.25, outside=True)
         outputs = {"y": wide["y"].astype(BFLOAT16)}
         explanation = refkernels.explain("layernorm", inputs, outputs, {"eps": 0.25})

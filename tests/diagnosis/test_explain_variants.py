@@ -1,5 +1,6 @@
 """What is said of wrong answers: factors, their digits, values of eps, several kernels, nothing."""
 
+import itertools
 import json
 from typing import Any
 
@@ -7,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hunting import one_in
 
 import refkernels
 from refkernels import gallery
@@ -190,24 +192,24 @@ def right(op: str, dtype: Any, rng: np.random.Generator) -> tuple[dict[str, Arra
     return {"x": x, "weight": weight}, x.astype(np.float64) @ weight.T.astype(np.float64)
 
 
-@pytest.mark.parametrize("op", ["linear", "sin"])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize(
-    ("factor", "text", "named"),
-    [
-        (0.6173921, None, ""),
-        (-0.037, "-0.037", ""),
-        (24.0, "24", "x.shape[0]"),
-        (1 / 23, "1/23", "x.shape[0] - 1"),
-        (24 / 23, "24/23", "x.shape[0] / (x.shape[0] - 1)"),
-        (1 / np.log(2), "1/ln(2)", "a logarithm to base 2"),
-        (1 / np.sqrt(65), "1/sqrt(65)", "x.shape[1]"),
-        (0.25, "1/4", ""),
-    ],
+FACTORS: tuple[tuple[float, str | None, str], ...] = (
+    (0.6173921, None, ""),
+    (-0.037, "-0.037", ""),
+    (24.0, "24", "x.shape[0]"),
+    (1 / 23, "1/23", "x.shape[0] - 1"),
+    (24 / 23, "24/23", "x.shape[0] / (x.shape[0] - 1)"),
+    (1 / np.log(2), "1/ln(2)", "a logarithm to base 2"),
+    (1 / np.sqrt(65), "1/sqrt(65)", "x.shape[1]"),
+    (0.25, "1/4", ""),
 )
+MULTIPLES = itertools.product(("linear", "sin"), (np.float16, np.float32, np.float64), FACTORS)
+
+
+@pytest.mark.parametrize(("op", "dtype", "fitted"), one_in(3, MULTIPLES))
 def test_any_factor_is_found_with_the_digits_that_the_output_supports(
-    op: str, dtype: Any, factor: float, text: str | None, named: str
+    op: str, dtype: Any, fitted: tuple[float, str | None, str]
 ) -> None:
+    factor, text, named = fitted
     inputs, y = right(op, dtype, np.random.default_rng(11))
     explanation = refkernels.explain(op, inputs, {"y": (y * factor).astype(dtype)})
     assert explanation.cause == "scale_factor"

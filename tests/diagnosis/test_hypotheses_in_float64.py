@@ -3,6 +3,7 @@ float64 that is written like it."""
 
 import numpy as np
 import pytest
+from hunting import one_in
 
 import refkernels
 
@@ -12,14 +13,14 @@ SHAPES = ((16, 16), (64, 100), (200, 33))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_numpy_s_layernorm_in_float64_has_no_cause(shape: tuple[int, int]) -> None:
     explanations = []
-    for seed in range(3):
+    for seed in one_in(3, range(3)):
         rng = np.random.default_rng(seed)
         x = rng.standard_normal(shape) * 10.0 ** int(rng.integers(-3, 2))
         mean = x.mean(1, keepdims=True)
         rstd = 1.0 / np.sqrt(((x - mean) ** 2).mean(1, keepdims=True) + 1e-5)
         outputs = {"y": (x - mean) * rstd, "mean": mean[:, 0], "rstd": rstd[:, 0]}
         explanations.append(refkernels.explain("layernorm", {"x": x}, outputs, {"eps": 1e-5}))
-    assert [explanation.verdict for explanation in explanations] == ["rounding"] * 3
+    assert [explanation.verdict for explanation in explanations] == ["rounding"] * len(explanations)
     assert {explanation.cause for explanation in explanations} <= {None, "summation_order"}
 
 

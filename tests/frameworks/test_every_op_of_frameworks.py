@@ -99,8 +99,8 @@ def answered(op: str, direction: Direction, number: int, dtype: str) -> Any:
     return inputs, exact, most
 
 
+@pytest.mark.parametrize("name", NAMES)  # one op's after the other: what is right is kept
 @pytest.mark.parametrize("op", registry.ops().values(), ids=lambda op: op.name)
-@pytest.mark.parametrize("name", NAMES)
 def test_it_is_the_op_of_that_name(
     name: str, op: Op, session_for: Callable[[str], Session]
 ) -> None:

@@ -70,7 +70,7 @@ def op_of(name: str) -> tuple[Op, Direction]:
     return op, "backward" if name.endswith("_backward") else "forward"
 
 
-@pytest.mark.parametrize("number", one_in(3, NUMBERED))
+@pytest.mark.parametrize("number", one_in(6, NUMBERED))
 def test_a_right_kernel_is_right_in_an_assertion(folder: Path, number: int) -> None:
     """Every small case passes, or is skipped because the kernel has no parameter for it."""
     name = LIBRARY_SIGNATURES[number][0]

@@ -14,7 +14,6 @@ from hunting import HUNT
 
 from refkernels import registry
 from refkernels.op import DTYPES, Direction, Op
-from refkernels.ops.formula import TwoStage
 
 OPS = {name: op for name, op in registry.ops().items() if op.define is not None}
 DEFINED = [  # in formulas; those that are READ have no other oracle
@@ -30,12 +29,7 @@ def _each(ways: Any) -> Any:
     return pytest.mark.parametrize(("name", "direction"), ways, ids=["-".join(way) for way in ways])
 
 
-STAGED = [
-    (name, direction)
-    for name, direction in READ
-    if isinstance(OPS[name].definition.of(direction).truth, TwoStage)
-]
-each_way, each_read, each_staged = _each(DEFINED), _each(READ), _each(STAGED)
+each_way, each_read = _each(DEFINED), _each(READ)
 QUESTIONS = 4 * HUNT  # each of the four formats
 
 

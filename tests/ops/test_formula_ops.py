@@ -14,7 +14,6 @@ from formula_suite import (
     OPS,
     QUESTIONS,
     each_read,
-    each_staged,
     each_way,
     first,
     questions,
@@ -26,7 +25,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts.arb import Arb
 from refkernels.contexts.objects import data
 from refkernels.contexts.working import RoundedArithmetic
-from refkernels.op import DTYPES, Direction, Op
+from refkernels.op import Direction, Op
 from refkernels.ops import readings
 from refkernels.ops.formula import derived, several
 from refkernels.ops.readings import Reading
@@ -133,22 +132,28 @@ def test_the_backward_pass_is_that_of_the_forward_pass(name: str) -> None:
 
 
 class _ShiftedPivot(Arb):
-    """Another pivot, on which no result may depend."""
+    """Another pivot, on which no result may depend; `asked` counts the pivots."""
+
+    asked = 0
 
     def pivot(self, a: Any, axis: int = -1) -> Any:
+        self.asked += 1
         return super().pivot(a, axis) + 1
 
 
 @each_way
 def test_no_result_depends_on_a_pivot(name: str, direction: Direction) -> None:
-    op, compared = OPS[name], 0
+    op, asked, compared = OPS[name], 0, 0
     assert op.definition is not None
     for _, inputs, params in questions(name, direction, 4):
         for formula in op.definition.of(direction).forms.values():
-            exact = in_arb(op, direction, formula, inputs, params)
-            shifted = in_arb(op, direction, formula, inputs, params, _ShiftedPivot(BITS))
-            compared += overlapping(exact, shifted)
-    assert compared >= (QUESTIONS // 2 if scalar(name, direction) else QUESTIONS)
+            context = _ShiftedPivot(BITS)
+            shifted = in_arb(op, direction, formula, inputs, params, context)
+            if context.asked:
+                exact = in_arb(op, direction, formula, inputs, params)
+                compared += overlapping(exact, shifted)
+                asked += 1
+    assert compared >= asked // 2
 
 
 @each_way
@@ -284,21 +289,6 @@ def test_empty_inputs_have_empty_answers(
         assert {n: array.shape for n, array in answer.items()} == shapes
 
 
-@each_staged
-def test_a_question_about_some_elements_has_the_answer_of_all(
-    name: str, direction: Direction
-) -> None:
-    """A staged formula picks elements: it is the whole formula there."""
-    op, compared = OPS[name], 0
-    assert op.definition is not None
-    formula = op.definition.of(direction).truth
-    for _, inputs, params in questions(name, direction, 8):
-        whole = in_arb(op, direction, formula, inputs, params)
-        finished = in_arb(op, direction, lambda xp, **given: formula(xp, **given), inputs, params)
-        compared += overlapping(whole, finished)
-    assert compared >= (QUESTIONS // 2 if scalar(name, direction) else QUESTIONS)
-
-
 @each_way
 def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) -> None:
     op, rng, before = OPS[name], np.random.default_rng(9), numba.get_num_threads()
@@ -322,7 +312,3 @@ def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) 
     assert answers[0]
     if not scalar(name, direction):
         assert max(enclosure.size for enclosure in answers[0].values()) > 20
-
-
-def test_every_format_is_asked() -> None:
-    assert {formats.get(dtype).name for dtype in DTYPES} == set(DTYPES)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hunting import one_in
 
 from refkernels import registry
 from refkernels.arithmetic.formats import BINARY32
@@ -60,7 +61,7 @@ def signs_violated(op: Op, got: Any, question: Question) -> Any:
 
 @pytest.mark.parametrize("op", registry.ops().values(), ids=lambda op: op.name)
 def test_no_form_is_blamed_for_its_signs_of_zero(op: Op) -> None:
-    questions = list(with_zeros(op, 3))
+    questions = one_in(3, with_zeros(op, 3))
     assert questions or op.name.startswith("clip_by")
     for question in questions:
         with np.errstate(all="ignore"):

@@ -214,8 +214,7 @@ def evaluate(run, call, given, edit=None):
         function, args, kwargs, made = edit(run, function, args, kwargs)
         if made is not None:
             return [made] * max(len(call.results), 1)
-    args, kwargs = tree_map(given, (args, kwargs))
-    args, kwargs = tree_map(in_float64, (args, kwargs))
+    args, kwargs = tree_map(lambda item: in_float64(given(item)), (args, kwargs))
     if call.draws and all(number in drawn for number in call.results):
         values = [in_torch.widened(tensor(drawn[number])) for number in call.results]
         if len(values) == 2 and args and call.word == "native_dropout":
@@ -224,7 +223,8 @@ def evaluate(run, call, given, edit=None):
             return [args[0].copy_(values[0])]
         return values
     try:
-        results = tree_flatten(in_torch.run_wide(function, args, kwargs))[0]
+        result = in_torch.run_wide(function, args, kwargs)
+        results = [result] if isinstance(result, torch.Tensor) else tree_flatten(result)[0]
     except RuntimeError:  # float64's kernel may lay out its result otherwise
         if function not in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
             raise
