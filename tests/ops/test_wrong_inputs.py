@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hunting import one_way
 
 import refkernels
 from refkernels import registry
-from refkernels.op import DIRECTIONS, Direction, Op
+from refkernels.op import Direction
 
 PACKAGE = Path(refkernels.__file__).parent
 SMALLEST, LARGEST = 12, 5000  # elements of a case
@@ -51,32 +52,34 @@ def questions(name: str, direction: Direction) -> list[tuple[Inputs, dict[str, A
     return [(inputs, params) for _, inputs, params in chosen.values()]
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("op", registry.ops().values(), ids=lambda op: op.name)
-def test_a_shape_that_does_not_fit_is_refused_in_a_sentence(op: Op, direction: Direction) -> None:
-    if direction not in op.directions:
-        return
-    asked = questions(op.name, direction)
+WAYS = [(name, direction) for name, op in registry.ops().items() for direction in op.directions]
+one_pass_of_each = pytest.mark.parametrize(("name", "direction"), one_way(WAYS))
+
+
+@one_pass_of_each
+def test_a_shape_that_does_not_fit_is_refused_in_a_sentence(
+    name: str, direction: Direction
+) -> None:
+    op, asked = registry.get(name), questions(name, direction)
     assert asked
     for inputs, params in asked:
-        for name, array in inputs.items():
+        for key, array in inputs.items():
             for shape in sorted(other_shapes(array.shape)):
-                wrong = {**inputs, name: np.resize(array, shape).astype(array.dtype)}
+                wrong = {**inputs, key: np.resize(array, shape).astype(array.dtype)}
                 try:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         op.evaluate(direction, wrong, params)
                 except (TypeError, ValueError) as error:
                     file = traceback.extract_tb(error.__traceback__)[-1].filename
-                    said = f"{direction}, {name} of shape {shape}: {type(error).__name__}: {error}"
+                    said = f"{direction}, {key} of shape {shape}: {type(error).__name__}: {error}"
                     assert Path(file).is_relative_to(PACKAGE), said
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("op", registry.ops().values(), ids=lambda op: op.name)
-def test_a_mask_is_refused_and_never_dropped(op: Op, direction: Direction) -> None:
-    for inputs, params in questions(op.name, direction) if direction in op.directions else ():
-        for name, array in inputs.items():
+@one_pass_of_each
+def test_a_mask_is_refused_and_never_dropped(name: str, direction: Direction) -> None:
+    for inputs, params in questions(name, direction):
+        for key, array in inputs.items():
             masked = np.ma.masked_array(array, mask=np.ones(array.shape, bool))
-            with pytest.raises(TypeError, match=rf"^{name} .*masked"):
-                op.evaluate(direction, {**inputs, name: masked}, params)
+            with pytest.raises(TypeError, match=rf"^{key} .*masked"):
+                registry.get(name).evaluate(direction, {**inputs, key: masked}, params)
