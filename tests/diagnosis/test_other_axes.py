@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
+from hunting import one_in
 
 import refkernels
 from refkernels import registry
@@ -21,15 +23,18 @@ def computed(op: str, direction: Any, inputs: dict[str, Any], axis: int) -> dict
     return registry.get(op).plain(direction, inputs, {"axis": axis}, "float32")
 
 
-@pytest.mark.parametrize("op", [*KEEPING, *REDUCING])
-def test_the_axis_is_named(op: str) -> None:
+@pytest.mark.parametrize("op", one_in(2, [*KEEPING, *REDUCING]))
+def test_the_axis_is_named_unless_it_is_the_requested_one(op: str) -> None:
     answer = computed(op, "forward", {"x": ROWS}, 1)
     explanation = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": -1})
     assert (explanation.cause, explanation.confidence) == ("wrong_axes", "proven")
     assert explanation.candidates[0].details["axes"] == [1]
+    right = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": 1})
+    assert right.cause != "wrong_axes"
+    assert right.verdict != "exceeds_bound"
 
 
-@pytest.mark.parametrize("op", [*KEEPING, *REDUCING])
+@pytest.mark.parametrize("op", one_in(2, [*REDUCING, *KEEPING]))
 def test_the_axis_of_a_gradient_is_named(op: str) -> None:
     dy = np.random.default_rng(1).standard_normal((3, 24) if op in REDUCING else ROWS.shape)
     inputs = {"x": ROWS, "dy": dy.astype(np.float32)}
@@ -46,14 +51,6 @@ def test_an_axis_of_another_length_is_named_where_the_shape_is_kept(op: str) -> 
     assert explanation.candidates[0].details["axes"] == [0]
 
 
-@pytest.mark.parametrize("op", [*KEEPING, *REDUCING])
-def test_the_requested_axis_is_not_blamed(op: str) -> None:
-    answer = computed(op, "forward", {"x": ROWS}, 1)
-    explanation = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": 1})
-    assert explanation.cause != "wrong_axes"
-    assert explanation.verdict != "exceeds_bound"
-
-
 def test_what_does_not_depend_on_the_axis_is_not_blamed() -> None:
     """A symmetric matrix: both axes give the same sums, up to their order."""
     x = ROWS[0] + ROWS[0].T
@@ -62,7 +59,7 @@ def test_what_does_not_depend_on_the_axis_is_not_blamed() -> None:
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("op", REDUCING)
+@pytest.mark.parametrize("op", one_in(2, REDUCING))
 def test_an_axis_of_the_same_length_that_leaves_another_shape_is_not_asked(
     op: str, direction: Any
 ) -> None:
@@ -81,11 +78,10 @@ RNG = np.random.default_rng(41)
 ANGLES = (30 * RNG.standard_normal(400)).astype(F)
 FACTORS = {"π/180": math.pi / 180, "π": math.pi, "2π": 2 * math.pi, "180/π": 180 / math.pi}
 CIRCULAR = {"sin": np.sin, "cos": np.cos, "tan": np.tan}
+UNITS = itertools.product(CIRCULAR, FACTORS, ("wide", "narrow"))
 
 
-@pytest.mark.parametrize("converted", ["wide", "narrow"])
-@pytest.mark.parametrize("factor", FACTORS)
-@pytest.mark.parametrize("op", CIRCULAR)
+@pytest.mark.parametrize(("op", "factor", "converted"), one_in(3, UNITS))
 def test_an_argument_in_another_unit_is_named(op: str, factor: str, converted: str) -> None:
     value = FACTORS[factor]
     x = ANGLES.astype(float) * value if converted == "wide" else ANGLES * F(value)
@@ -102,9 +98,11 @@ def gradient(op: str, x: Any, dy: Any, axes: Any) -> Any:
     return dy - y * dy.sum(axes, keepdims=True)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1, 2), (-1,)], ids=str)
-@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+AXES = (0,), (1,), (0, 1, 2), (-1,)
+SUMMED = itertools.product(("softmax", "log_softmax"), AXES, (np.float32, np.float64))
+
+
+@pytest.mark.parametrize(("op", "axes", "dtype"), one_in(3, SUMMED))
 def test_a_gradient_that_sums_over_another_axis_is_named(op: str, axes: Any, dtype: Any) -> None:
     x, dy = RNG.standard_normal((2, 6, 9, 12)).astype(dtype)
     found = refkernels.explain(
