@@ -116,24 +116,19 @@ class Invariance:
     """One op: property x subject."""
 
     op: str
-    rows: list[tuple[str, dict[str, Checks]]]  # property, per subject
-
-    @property
-    def by_property(self) -> dict[str, dict[str, Checks]]:
-        """The subjects of each property that was checked."""
-        return dict(self.rows)
+    rows: dict[str, dict[str, Checks]]
 
     @property
     def broken(self) -> int:
         """How many checks failed."""
-        return sum(held.broken for _, cells in self.rows for held in cells.values())
+        return sum(held.broken for cells in self.rows.values() for held in cells.values())
 
     @property
     def notes(self) -> list[tuple[str, str]]:
         """(subject, where its bits first changed) for each broken property."""
         return [
             (subject, held.note)
-            for _, cells in self.rows
+            for cells in self.rows.values()
             for subject, held in sorted(cells.items())
             if held.note
         ]
@@ -148,10 +143,7 @@ def invariances(study: Study) -> list[Invariance]:
             cells.setdefault(subject, Checks()).add(record)
     tables = []
     for op, properties in groups.items():
-        order = sorted(
-            properties,
-            key=lambda p: (PROPERTIES.index(p) if p in PROPERTIES else 99, p),
-        )
-        rows = [(name, properties[name]) for name in order]
-        tables.append(Invariance(op, rows))
+        known = [name for name in PROPERTIES if name in properties]
+        order = [*known, *sorted(properties.keys() - PROPERTIES)]
+        tables.append(Invariance(op, {name: properties[name] for name in order}))
     return sorted(tables, key=lambda table: (-table.broken, table.op))

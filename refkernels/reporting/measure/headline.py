@@ -149,7 +149,7 @@ def invariance_sentences(study: Study, words: Texts, *, of_kernels: bool = False
     """What the bits depend on, in a sentence; `of_kernels`: those of users' own kernels only."""
     broken: dict[str, set[str]] = defaultdict(set)
     for table in invariances(study):
-        for name, cells in table.rows:
+        for name, cells in table.rows.items():
             for subject, invariance in cells.items():
                 if invariance.broken and (is_kernel(subject) or not of_kernels):
                     broken[name].add(subject)

@@ -178,16 +178,13 @@ def _quick(cases: Sequence[Case], dtype: str) -> list[Case]:
         usual = [case for case in there if case.regime != INVARIANCE or dtype == "float32"] or there
         if dtype in ("float32", "float64"):
             chosen += _by_regime(usual, dtype, 0.5)
-            chosen += [case for case in usual if dtype == "float32" and _published(case)]
+            if dtype == "float32":
+                chosen += [case for case in usual if case.regime.startswith("seed_")]
         elif there:
             first = [case for case in there if case.regime == there[0].regime]
             specials = [case for case in there if case.regime == SPECIALS]
             chosen += [first[0], first[-1], *specials[:1]]
     return [case for case in small if case in chosen]
-
-
-def _published(case: Case) -> bool:
-    return case.regime.startswith("seed_")
 
 
 def _by_regime(cases: Sequence[Case], dtype: str, place: float) -> list[Case]:

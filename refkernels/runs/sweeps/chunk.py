@@ -285,8 +285,8 @@ def _judge_elements(
     outcomes = np.empty(codes.size, np.int8)
     judging.judge_elements(
         codes, judging.widest(got), got_bits, np.ascontiguousarray(exact.hi), *parts,
-        judging.limits_of(tally.format), tally.shift, final, _least(op, codes, tally.format),
-        tally.table, outcomes,
+        (tally.format.p, tally.format.emin, tally.format.emax), tally.shift, final,
+        _least(op, codes, tally.format), tally.table, outcomes,
     )  # fmt: skip
     unfaithful = np.flatnonzero(outcomes >= judging.WITHIN_BOUND)
     if unfaithful.size:

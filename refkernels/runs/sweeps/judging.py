@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.bits import EXPONENT, bits_of
-from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.metrology import special_values as flag
 from refkernels.metrology.elements import SLACK, compare
@@ -164,11 +163,6 @@ def distance_label(place: int) -> str:
         return str(place)
     low = 1 << (place - EXACT_DISTANCES + 10)
     return f"{low}-{2 * low - 1}"
-
-
-def limits_of(format: Format) -> tuple[int, int, int]:
-    """(p, emin, emax), the form that the kernels take."""
-    return format.p, format.emin, format.emax
 
 
 def widest(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
