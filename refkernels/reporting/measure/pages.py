@@ -197,7 +197,7 @@ class Report:
             "distinguishing_digits": distinguishing_digits,
             "point_text": point_text,
             "row_cells": partial(row_cells, words=words),
-            "properties": list(dict.fromkeys(name for table in tables for name, _ in table.rows)),
+            "properties": list(dict.fromkeys(name for table in tables for name in table.rows)),
             "cause_of": partial(
                 _cause_of,
                 words=words,
