@@ -10,6 +10,7 @@ from refkernels import dropout_ref as dropout_ref
 from refkernels import elementary_ref as elementary_ref
 from refkernels import embedding_ref as embedding_ref
 from refkernels import experts_ref as experts_ref
+from refkernels import fft_ref as fft_ref
 from refkernels import frameworks as frameworks
 from refkernels import fused_ref as fused_ref
 from refkernels import layernorm_ref as layernorm_ref

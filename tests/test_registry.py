@@ -28,6 +28,7 @@ NO_ROWS = (
     "clip_by_norm",
     "load_balancing_loss",
     "router_z_loss",
+    "spectral_norm",
 )  # an element takes whole arrays
 each = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 

@@ -1,25 +1,27 @@
-"""RMS norm over the last axis, batch, group and instance norm, with their gradients, certified.
+"""RMS norm over the last axis, batch, group and instance norm, and norms of weights, with their
+gradients, certified.
 
     rms_norm(x, weight=None, eps=1e-5)                -> Enclosure
     rms_norm_backward(dy, x, weight=None, eps=1e-5)   -> Backward(dx, dweight)
     batch_norm(x, ...)                                -> BatchNorm(y, new_mean, new_var)
     group_norm(x, weight, bias, num_groups=...), instance_norm(x, weight, bias)   -> Enclosure
     batch_norm_backward(dy, x, ...), ...              -> AffineBackward(dx, dweight, dbias)
+    weight_norm(x, g, axis=-1), spectral_norm(x, u)   -> Enclosure, and (y, sigma)
 
-`rms_formulas` and `normalised` (the other norms) hold the formulas and their faults, `layouts`
-defines their rows, `OPS` lists the ops.
+`rms_formulas`, `weights` and `normalised` (the other norms) hold the formulas and their faults,
+`layouts` defines their rows, `OPS` lists the ops.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from refkernels.norm_ref import layouts, normalised
+from refkernels.norm_ref import layouts, normalised, weights
 from refkernels.norm_ref.normalised_cases import batch_cases, group_cases, instance_cases
 from refkernels.norm_ref.rms_cases import cases
 from refkernels.norm_ref.rms_formulas import BACKWARD, FORMS
 from refkernels.ops import formula_op
-from refkernels.ops.domains import PROBABILITY
+from refkernels.ops.domains import POSITIVE, PROBABILITY
 from refkernels.ops.public import enclosure_of, enclosures_of, gradients_of, public_names
 
 RMS_NORM = formula_op(
@@ -70,7 +72,28 @@ INSTANCE_NORM = formula_op(
 GROUP_NORM, INSTANCE_NORM = (
     replace(op, row_inputs=("x",), row_gradients=("dx",)) for op in (GROUP_NORM, INSTANCE_NORM)
 )
-OPS = (RMS_NORM, BATCH_NORM, GROUP_NORM, INSTANCE_NORM)
+WEIGHT_NORM = formula_op(
+    "weight_norm",
+    "x[... n], g[...] -> y[... n]",
+    coupled="n",
+    params={"axis": -1},
+    prepare=weights.prepare,
+    forms={"by_length": weights.scaled},
+    backward={"by_length": weights.scaled_gradient},
+    cases=weights.WEIGHT_CASES,
+)
+SPECTRAL_NORM = formula_op(
+    "spectral_norm",
+    "x[m n], u[m] -> y[m n], sigma[]",
+    coupled="m n",
+    params={"n_power_iterations": 1, "eps": 1e-12},
+    domains={"eps": POSITIVE},
+    prepare=weights.prepare_matrix,
+    forms={"iterated": weights.spectral},
+    gradients=("x",),
+    cases=weights.SPECTRAL_CASES,
+)
+OPS = (RMS_NORM, BATCH_NORM, GROUP_NORM, INSTANCE_NORM, WEIGHT_NORM, SPECTRAL_NORM)
 __all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 _enclosures = enclosures_of(OPS)
@@ -143,6 +166,37 @@ def instance_norm() -> None:
 
     Gradient: dx = r (g - mean g - xhat mean(g xhat)), the means over each image's channels.
     Otherwise as `group_norm_backward`.
+    """
+
+
+@_enclosure
+def weight_norm() -> None:
+    """y = g x / |x|, |x| being the Euclidean norm along the axes.
+
+    x, g        g has x's shape without the axes
+    axis        an integer, several of them, or None for all: PyTorch's `dim` is the one that stays
+
+    The bound is proven for x (g / |x|), (x / |x|) g and (x g) / |x|, with |x| and g / |x| kept in
+    the arrays' format or not, sums in any order. Otherwise as `rms_norm`.
+    Source: Salimans and Kingma (2016), arXiv:1602.07868.
+
+    Gradient: (dx, dg): dx = g / |x| (dy - xhat (xhat . dy)), dg = xhat . dy with xhat = x / |x|.
+    """
+
+
+@_enclosures
+def spectral_norm() -> None:
+    """y = x / sigma, sigma = u'T x v: v = xT u / |xT u| and u' = x v / |x v|, in turns.
+
+    x                    (m, n); u (m,), any vector that is not orthogonal to x
+    n_power_iterations   1 to 16
+    eps                  the least |x v| that divides
+
+    The bound is proven for the vectors and sigma kept in the arrays' format or not, sums in any
+    order; it grows with the iterations, and says nothing after about three.
+    Otherwise as `rms_norm`. Source: Miyato et al. (2018), arXiv:1802.05957.
+
+    Gradient: dx = (dy - (sum dy y) u' vT) / sigma, u' and v taken as constants; u has none.
     """
 
 

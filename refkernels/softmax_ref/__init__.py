@@ -1,7 +1,9 @@
-"""softmax and log_softmax along an axis, logsumexp along any, the log-probability of one class, and
-their gradients, certified.
+"""softmax and log_softmax along an axis, logsumexp along any or of all elements so far, the
+log-probability of one class, the probabilities from which a token is drawn, and their gradients,
+certified.
 
     softmax(x), log_softmax(x), logsumexp(x), selective_log_softmax(x, target)      -> Enclosure
+    logcumsumexp(x), sampling_softmax(x, temperature, top_k, top_p, min_p)          -> Enclosure
     softmax_backward(dy, x), log_softmax_backward(dy, x), ...
 
 `formulas` holds the formulas, `faults` the wrong ways; `OPS` lists the ops. -inf in x is a mask:
@@ -20,10 +22,10 @@ import numpy.typing as npt
 from refkernels.op import Arrays, Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
-from refkernels.ops.domains import POSITIVE
+from refkernels.ops.domains import POSITIVE, PROBABILITY
 from refkernels.ops.public import enclosure_of, gradients_of, public_names
-from refkernels.softmax_ref import faults, formulas, mixtures, selective
-from refkernels.softmax_ref.cases import cases_of, selective_cases
+from refkernels.softmax_ref import cumulative, faults, formulas, mixtures, sampling, selective
+from refkernels.softmax_ref.cases import CUMULATIVE, SAMPLING, cases_of, selective_cases
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
@@ -122,7 +124,27 @@ SELECTIVE = formula_op(
     faults=selective.FAULTS,
     cases=selective_cases,
 )
-OPS = (SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, SELECTIVE)
+LOGCUMSUMEXP = formula_op(
+    "logcumsumexp",
+    "x[... n] -> y[... n]",
+    coupled="n",
+    params={"axis": -1},
+    prepare=cumulative.prepare,
+    forms=cumulative.FORMS,
+    backward=cumulative.BACKWARD,
+    cases=CUMULATIVE,
+)
+SAMPLING_SOFTMAX = formula_op(
+    "sampling_softmax",
+    "x[... n] -> y[... n]",
+    coupled="n",
+    params={"temperature": 1.0, "top_k": None, "top_p": 1.0, "min_p": 0.0},
+    domains={"temperature": POSITIVE, "top_p": PROBABILITY, "min_p": PROBABILITY},
+    prepare=sampling.prepare,
+    forms=sampling.FORMS,
+    cases=SAMPLING,
+)
+OPS = (SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, LOGCUMSUMEXP, SELECTIVE, SAMPLING_SOFTMAX)
 __all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
@@ -190,6 +212,41 @@ def selective_log_softmax() -> None:
 
     Gradient: dx_j = dy ([j = target] - softmax(x / temperature)_j) / temperature. dy has y's
     shape.
+    """
+
+
+@_enclosure
+def logcumsumexp() -> None:
+    """y_t = log sum_(s <= t) e^(x_s) along the axis; y has x's shape.
+
+    axis        an integer
+
+    The bound is proven for y_t = m + log1p(e^-|d|), m = max(y_(t-1), x_t), d = y_(t-1) - x_t, one
+    element after the other. y is -inf up to the first element that is not masked. Raises ValueError
+    for more than 1024 elements on the axis. Otherwise as `softmax`. Source: PyTorch documentation,
+    `torch.logcumsumexp`.
+
+    Gradient: dx_t = sum_(s >= t) dy_s e^(x_t - y_s). dy has x's shape. The bound allows a y kept in
+    x's format.
+    """
+
+
+@_enclosure
+def sampling_softmax() -> None:
+    """y_i = p_i / (sum of the p that are kept), else 0; p = softmax(x / temperature) of the top_k
+    largest x along the last axis: the probabilities from which a language model draws a token.
+
+    temperature   above 0
+    top_k         None: of all; all that equal the k-th largest are among them
+    top_p         p_i is kept where larger ones, of equal ones the first, add up to less
+    min_p         p_i is kept where it is at least this times the largest
+
+    The bound is proven for p over its sum and for the softmax of the x that are kept, with p kept
+    in x's format or not. Where rounding may decide whether p_i is kept it contains 0 and y_i.
+    Raises ValueError for top_p and min_p outside [0, 1] and top_k below 1. Otherwise as `softmax`.
+    Sources: Holtzman et al. (2020), arXiv:1904.09751; Nguyen et al. (2024), arXiv:2407.01082.
+
+    Gradient: dx_i = y_i (dy_i - sum_j y_j dy_j) / temperature: which are kept has no derivative.
     """
 
 

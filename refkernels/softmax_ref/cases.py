@@ -9,7 +9,7 @@ import numpy as np
 
 from refkernels.op import Case
 from refkernels.ops.axes import axes_of
-from refkernels.ops.cases import Arrays, case
+from refkernels.ops.cases import Arrays, case, drawn, listed, with_specials
 
 Generator = np.random.Generator
 
@@ -165,3 +165,32 @@ def _chosen(arrays: Any, rng: Generator, dtype: str) -> Arrays:
     rows, n = made["x"].shape[:-1], made["x"].shape[-1]
     target = np.where(np.arange(rows[-1]) % 2, rng.integers(0, n, rows), made["x"].argmax(-1))
     return {"dy": rng.standard_normal(rows), "x": made["x"], "target": target}
+
+
+def _scores(rows: int, n: int, size: float = 3.0, **specials: float) -> Any:
+    return with_specials(drawn(dy=(rows, n), x=(rows, n), x_size=size), **specials)
+
+
+CUMULATIVE = listed(
+    "logcumsumexp",
+    ("row_length", {"n": 17}, _scores(32, 17)),
+    ("row_length", {"n": 257}, _scores(16, 257)),
+    ("spread", {"spread": 100.0}, _scores(9, 50, 100.0)),
+    ("axis", {"axis": 0}, _scores(12, 5), {"axis": 0}),
+    ("masked", {"n": 12}, _scores(5, 12, x=-np.inf)),
+    ("specials", {}, _scores(5, 12, x=np.nan)),
+    ("invariance", {"rows": 37}, _scores(37, 19)),
+)
+_TOP_P = {"temperature": 0.7, "top_p": 0.9}
+SAMPLING = listed(
+    "sampling_softmax",
+    ("top_p", {"top_p": 0.9, "n": 32}, _scores(9, 32), {"top_p": 0.9}),
+    ("top_p", {"top_p": 0.5, "n": 1024}, _scores(4, 1024), {"top_p": 0.5}),
+    ("top_k", {"top_k": 5}, _scores(9, 32), {"top_k": 5}),
+    ("min_p", {"min_p": 0.05}, _scores(9, 32), {"min_p": 0.05}),
+    ("temperature", {"temperature": 0.25}, _scores(9, 32), {"temperature": 0.25}),
+    ("all", {"n": 64}, _scores(9, 64), {**_TOP_P, "top_k": 20, "min_p": 0.02}),
+    ("masked", {"n": 12}, _scores(5, 12, x=-np.inf), _TOP_P),
+    ("specials", {}, _scores(5, 12, x=np.nan), _TOP_P),
+    ("invariance", {"rows": 37}, _scores(37, 19), _TOP_P),
+)

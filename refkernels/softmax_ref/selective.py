@@ -33,7 +33,7 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     return Prepared(arrays, {"temperature": None if heat == 1 else heat})
 
 
-def _scaled(xp: Any, x: Any, temperature: Any) -> Any:
+def scaled(xp: Any, x: Any, temperature: Any) -> Any:
     """x / T."""
     if temperature is None:
         return x
@@ -44,7 +44,7 @@ def chosen_log(
     log: Any, xp: Any, x: Any, target: Any, temperature: Any, present: Any = None, top: Any = None,
     **_: Any,
 ) -> Any:  # fmt: skip
-    y = log(xp, x=_scaled(xp, x, temperature), present=present, top=top)
+    y = log(xp, x=scaled(xp, x, temperature), present=present, top=top)
     return xp.take_along_axis(xp.may_store(y), target)
 
 
@@ -53,8 +53,8 @@ def chosen_gradient(
     top: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
     dy = xp.where(chosen, dy, xp.number(0))
-    dx = gradient(xp, dy=dy, x=_scaled(xp, x, temperature), present=present, top=top)
-    return dx if temperature is None else _scaled(xp, xp.may_store(dx), temperature)
+    dx = gradient(xp, dy=dy, x=scaled(xp, x, temperature), present=present, top=top)
+    return dx if temperature is None else scaled(xp, xp.may_store(dx), temperature)
 
 
 def _shares(xp: Any, dy: Any, x: Any, softmax: Any, present: Any = None, **_: Any) -> Any:
@@ -86,7 +86,7 @@ BACKWARD_TRUTH = partial(chosen_gradient, formulas.log_softmax_gradient)
 def _probability(
     xp: Any, x: Any, target: Any, temperature: Any, present: Any = None, **_: Any
 ) -> Any:
-    p = formulas.divided(xp, x=_scaled(xp, x, temperature), present=present)
+    p = formulas.divided(xp, x=scaled(xp, x, temperature), present=present)
     return xp.take_along_axis(p, target)
 
 

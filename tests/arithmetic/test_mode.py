@@ -176,7 +176,7 @@ NAMED: dict[str, Any] = {
     "residual": ROWS, "lora_a": ROWS, "lora_b": ROWS, "scale": 1.0, "decay": np.zeros(3),
     "row": ROWS[0], "col": ROWS[0], "dt": ROWS, "A": ROWS, "B": ROWS, "C": ROWS, "left": ROWS,
     "logits": ROWS, "rows": [[0, 1]], "experts": [[0, 1]], "dweights": ROWS,
-    "beta": ROWS,
+    "beta": ROWS, "u": ROWS[0], "g": np.zeros(3),
 }  # fmt: skip
 ROOMS = (*registry.families(), "metrology", "testing", "runs.measurement", "runs.sweeps")
 NOT_NUMBERS = {  # they list and name, and compute nothing

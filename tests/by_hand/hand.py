@@ -23,7 +23,7 @@ from hand_models import MODELS
 from hand_numbers import OPPOSITE, Numbers, Rounding, exact, rounded
 from hand_products import PRODUCTS
 from hand_quantization import QUANTIZERS
-from hand_rows import LOOKUPS, NORMS, REDUCTIONS, embedding_gradient
+from hand_rows import LOOKUPS, NORMS, REDUCTIONS, embedding_gradient, spectral_norm_gradient
 from hand_steps import STEPS
 from mpmath import mp
 
@@ -31,7 +31,10 @@ DEFINITIONS: dict[str, Callable[..., Any]] = {
     **FUNCTIONS, **REDUCTIONS, **NORMS, **LOOKUPS, **PRODUCTS, **LOSSES, **STEPS, **QUANTIZERS,
     **MODELS,
 }  # fmt: skip
-GRADIENTS = {"embedding": embedding_gradient}  # where the definition is no derivative
+GRADIENTS = {  # where the definition is no derivative
+    "embedding": embedding_gradient,
+    "spectral_norm": spectral_norm_gradient,
+}
 ABSENT = {"weight": 1, "bias": 0}  # what an input that is left out is in the definition
 MORE = 40  # digits of the second computation, beside the first's
 DECIDED = mp.mpf(10) ** -25  # the largest relative uncertainty of a value that decides

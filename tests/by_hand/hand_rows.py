@@ -41,6 +41,71 @@ def logsumexp(x: Numbers, axis: Any = -1, keepdims: bool = False) -> Any:
     return total if keepdims else total.squeeze(axis)
 
 
+def logcumsumexp(x: Numbers, axis: int = -1) -> Any:
+    rows = np.moveaxis(x, axis, -1)
+    y = np.stack([logsumexp(rows[..., : t + 1]) for t in range(rows.shape[-1])], -1)
+    return np.moveaxis(y, -1, axis)
+
+
+def sampling_softmax(
+    x: Numbers, temperature: float = 1.0, top_k: Any = None, top_p: float = 1.0, min_p: float = 0.0
+) -> Any:
+    """Row by row, the largest first."""
+    x, y = x / number(temperature), x * 0
+    for row in np.ndindex(x.shape[:-1]):
+        if not all(value < mp.inf for value in x[row]):
+            y[row] = mp.nan
+            continue
+        order = sorted(range(x.shape[-1]), key=lambda i, of=x[row]: -of[i])
+        order = [i for i in order if x[row][i] >= x[row][order[: top_k or len(order)][-1]]]
+        p, before = softmax(x[row][order]), mp.mpf(0)
+        for i, share in zip(order, p, strict=True):
+            if (before < number(top_p) or top_p == 1) and share >= number(min_p) * p[0]:
+                y[row][i] = share
+            before += share
+        y[row] /= y[row].sum()
+    return y
+
+
+def weight_norm(x: Numbers, g: Numbers, axis: Any = -1) -> Any:
+    g = np.expand_dims(g, axes_of(axis))
+    return g * x / sqrt((x * x).sum(axes_of(axis), keepdims=True))
+
+
+def spectral_norm(
+    x: Numbers, u: Numbers, n_power_iterations: int = 1, eps: float = 1e-12
+) -> dict[str, Any]:
+    u, v = power_iterations(x, u, n_power_iterations)
+    return {"y": x / (u @ x @ v), "sigma": u @ x @ v}
+
+
+def power_iterations(x: Numbers, u: Numbers, number_of: int = 1) -> tuple[Numbers, Numbers]:
+    for _ in range(number_of):
+        v = u @ x
+        v = v / sqrt((v * v).sum())
+        u = x @ v
+        u = u / sqrt((u * u).sum())
+    return u, v
+
+
+def spectral_norm_gradient(
+    dy: Numbers, x: Numbers, u: Numbers, n_power_iterations: int = 1, eps: float = 1e-12
+) -> dict[str, Any]:
+    u, v = power_iterations(x, u, n_power_iterations)
+    sigma = u @ x @ v
+    return {"dx": dy / sigma - (dy * x).sum() / sigma**2 * np.outer(u, v)}
+
+
+def fft(x: Numbers, inverse: bool = False, norm: str = "backward") -> Any:
+    n, sign = x.shape[-2], 1 if inverse else -1
+    scale = {"ortho": 1 / mp.sqrt(n), "forward": mp.mpf(1) / (1 if inverse else n)}
+    turn = each(lambda jk: mp.expjpi(mp.mpf(2 * sign * int(jk)) / n))
+    turns = turn(np.outer(np.arange(n), np.arange(n)))
+    y = (turns @ (x[..., 0] + mp.j * x[..., 1])[..., None])[..., 0]
+    y = y * scale.get(norm, mp.mpf(1) / (n if inverse else 1))
+    return np.stack([each(mp.re)(y), each(mp.im)(y)], -1)
+
+
 def log_softmax(x: Numbers, axis: int = -1) -> Any:
     return x - logsumexp(x, axis, keepdims=True)
 
@@ -80,6 +145,11 @@ REDUCTIONS = {
     "router": router,
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,
+    "logcumsumexp": logcumsumexp,
+    "sampling_softmax": sampling_softmax,
+    "weight_norm": weight_norm,
+    "spectral_norm": spectral_norm,
+    "fft": fft,
     "sum": total,
     "mean": lambda x, axis=-1: total(x, axis) / length(x, axis),
     "var": var,

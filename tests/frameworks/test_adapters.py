@@ -20,6 +20,9 @@ ATTENTION = ("attention", "rotary")
 FUSED = {
     "selective_log_softmax",
     "gated_delta_rule",
+    "sampling_softmax",
+    "spectral_norm",
+    "weight_norm",
     *(op.name for op in (*fused_ref.OPS, *experts_ref.OPS)),
 }
 SCANS = ("linear_attention", "selective_scan")

@@ -196,7 +196,8 @@ def test_at_least_twelve_kernels_of_every_op_are_right() -> None:
     fused = {"glu", "bias_gelu", "add_rms_norm", "lora_linear", "linear_cross_entropy"}
     fused |= {"cast", "quantize", "dequantize", "block_quantize"}  # tests/quantization_ref
     fused |= {op.name for op in scan_ref.OPS}  # tests/scan_ref: other forms, by assertion
-    fused |= {"prelu"}  # tests/ops/test_models.py
+    fused |= {"prelu", "fft", "logcumsumexp", "sampling_softmax"}  # tests/ops/test_models.py
+    fused |= {"weight_norm", "spectral_norm"}
     fused |= {op.name for op in experts_ref.OPS}  # tests/experts_ref
     assert registry.ops().keys() - BY_OP.keys() == fused  # whose parts have kernels
     assert min(map(len, BY_OP.values())) >= 12

@@ -31,7 +31,11 @@ COMPILED = (  # some seconds each: all in a hunt
 
 BY_NUMPY = {  # sums along a row, products of the others, pairs of a row, steps
     *((name, "forward") for name in ("cast", "quantize", "block_quantize", "narrow_step")),
-    *((name, way) for name in ("router", "rotary") for way in ("forward", "backward")),
+    *(
+        (name, way)
+        for name in ("router", "rotary", "logcumsumexp")
+        for way in ("forward", "backward")
+    ),
     *((name, "backward") for name in ("sum", "mean", "max", "prod", "cumsum")),
     *((name, "forward") for name in ("prod", "cumsum")),
 }

@@ -49,6 +49,39 @@ def z_loss(logits: Any, power: int = 2) -> Any:
     return (np.log(np.exp(logits).sum(-1)) ** power).mean()
 
 
+def cumulative(x: Any, shifted: bool = True) -> Any:
+    y = np.logaddexp.accumulate(x, -1)
+    return y if shifted else np.log(np.cumsum(np.exp(x - x.max(-1, keepdims=True)), -1))
+
+
+def sampled(x: Any, inclusive: bool = False) -> Any:
+    order = np.argsort(-x, -1)
+    p = softmax(np.take_along_axis(x, order, -1))
+    before = np.cumsum(p, -1) - (0 if inclusive else p)
+    kept = np.where(before < 0.75, p, 0)
+    y = np.empty_like(x)
+    np.put_along_axis(y, order, kept / kept.sum(-1, keepdims=True), -1)
+    return y
+
+
+def weighed(x: Any, g: Any, power: float = 0.5) -> Any:
+    return x * (g / (x * x).sum(-1) ** np.float32(power))[:, None]
+
+
+def spectral(x: Any, u: Any, normalised: bool = True) -> Any:
+    v = u @ x
+    v = v / np.linalg.norm(v) if normalised else v
+    u = x @ v
+    u = u / np.linalg.norm(u)
+    sigma = u @ x @ v
+    return {"y": x / sigma, "sigma": sigma}
+
+
+def transformed(x: Any, sign: int = 1) -> Any:
+    z = np.fft.fft(x[..., 0] + 1j * sign * x[..., 1])
+    return np.stack([z.real, z.imag], -1).astype(np.float32)
+
+
 UNIT = drawn(9, 4)
 UNIT /= np.linalg.norm(UNIT, axis=-1, keepdims=True)
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], Callable[..., Any], dict[str, Any]]] = [
@@ -63,6 +96,11 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Callable[..., Any], dict[
     ),
     ("load_balancing_loss", {"logits": drawn(30, 8)}, {"k": 2}, balance, {"size": 1}),
     ("router_z_loss", {"logits": drawn(30, 8)}, {}, z_loss, {"power": 1}),
+    ("logcumsumexp", {"x": drawn(5, 9)}, {}, cumulative, {"shifted": False}),
+    ("sampling_softmax", {"x": drawn(5, 9)}, {"top_p": 0.75}, sampled, {"inclusive": True}),
+    ("weight_norm", {"x": drawn(5, 9), "g": drawn(5)}, {}, weighed, {"power": 1.0}),
+    ("spectral_norm", {"x": drawn(5, 9), "u": drawn(5)}, {}, spectral, {"normalised": False}),
+    ("fft", {"x": drawn(3, 60, 2)}, {}, transformed, {"sign": -1}),
 ]  # fmt: skip
 
 

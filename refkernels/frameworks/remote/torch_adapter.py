@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from shared import (
     attention_mask,
+    axes,
     by_autograd,
     of_rows,
     one_step,
@@ -69,7 +70,8 @@ FORMULAS = {
     "add_rms_norm": "PyTorch ops", "lora_linear": "PyTorch ops",
     "linear_cross_entropy": "PyTorch ops", "selective_log_softmax": "PyTorch ops",
     "gated_delta_rule": "PyTorch ops", "load_balancing_loss": "PyTorch ops",
-    "router": "PyTorch ops", "combine_experts": "PyTorch ops",
+    "router": "PyTorch ops", "combine_experts": "PyTorch ops", "sampling_softmax": "PyTorch ops",
+    "spectral_norm": "PyTorch ops",
 }  # fmt: skip
 
 
@@ -324,6 +326,40 @@ def load_balancing_loss(logits, k=1, scale=1.0):
     return scale * n * (share * p.mean(0)).sum()
 
 
+def sampling_softmax(x, temperature=1.0, top_k=None, top_p=1.0, min_p=0.0):
+    """As in transformers: scores that are dropped become -inf."""
+    x = x / temperature
+    if top_k is not None:
+        x = x.masked_fill(x < x.topk(min(top_k, x.shape[-1]), -1).values[..., -1:], -torch.inf)
+    if top_p < 1:
+        order = torch.sort(x, stable=True, dim=-1, descending=True)
+        p = torch.softmax(order.values, -1)
+        dropped = p.cumsum(-1) - p >= top_p
+        x = x.masked_fill(dropped.scatter(-1, order.indices, dropped), -torch.inf)
+    if min_p > 0:
+        p = torch.softmax(x, -1)
+        x = x.masked_fill(p < min_p * p.amax(-1, keepdim=True), -torch.inf)
+    return torch.softmax(x, -1)
+
+
+def weight_norm(x, g, axis=-1):
+    kept = [k for k in range(x.ndim) if k not in {a % x.ndim for a in axes(x, axis)}]
+    shape = [x.shape[k] if k in kept else 1 for k in range(x.ndim)]
+    if len(kept) == 1:
+        return torch._weight_norm(x, g.view(shape), kept[0])
+    return x * (g.view(shape) / torch.linalg.vector_norm(x, dim=axes(x, axis), keepdim=True))
+
+
+def spectral_norm(x, u, n_power_iterations=1, eps=1e-12):
+    """As in nn.utils.parametrizations."""
+    with torch.no_grad():
+        for _ in range(n_power_iterations):
+            v = F.normalize(torch.mv(x.t(), u), dim=0, eps=eps)
+            u = F.normalize(torch.mv(x, v), dim=0, eps=eps)
+    sigma = torch.dot(u, torch.mv(x, v))
+    return {"y": x / sigma, "sigma": sigma}
+
+
 def router(
     logits, bias=None, k=1, scores="softmax", groups=1, groups_kept=None, best=1,
     renormalise=False, scale=1.0,
@@ -397,6 +433,8 @@ def unsupported(op, direction, dtype, device):
         return "PyTorch's mps device has no float64"
     if op == "grouped_matmul" and dtype == "float64":
         return "PyTorch's grouped_mm has no float64"
+    if op == "fft" and dtype in ("float16", "bfloat16"):
+        return "PyTorch's fft has no 16-bit numbers on a CPU"
     return None
 
 
