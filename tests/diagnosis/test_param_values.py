@@ -156,7 +156,7 @@ WITH_PARAMS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "param"), one_in(3, WITH_PARAMS))
+@pytest.mark.parametrize(("name", "param"), one_in(6, WITH_PARAMS))
 def test_what_is_proven_of_a_param_holds_the_value_that_was_used(name: str, param: str) -> None:
     """Drawn cases, directions and formats. A value has a name only if it is the right one."""
     op = registry.get(name)
