@@ -31,6 +31,8 @@ from refkernels.contexts.tensor_cores import (
     narrow_accumulators,
 )
 from refkernels.diagnosis import evidence, products, sums
+from refkernels.diagnosis.edits import online
+from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, sized
 from refkernels.diagnosis.hypothesis import (
     ORDER,
@@ -44,6 +46,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.products import Product
 from refkernels.diagnosis.variants import precision
 from refkernels.diagnosis.wrong import wrong_elements
+from refkernels.ops import edits as editing
 
 _NARROW = {BINARY16: "fp16_accumulation", BFLOAT16: "bf16_accumulation"}
 _CAUSES = {
@@ -253,6 +256,8 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
         return
     architecture, how, bits, plain = best
     cause, details = _cause(how, *factors)
+    if cause == ORDER and nearest < got.size and evidence.errors_alike(problem, output, got, plain):
+        return  # so does the plain order
     prediction = Prediction(bits=bits, against=None if cause == ORDER else plain)
     if nearest < got.size:
         outcome = Outcome(True, nearest, got.size, truth.over_bound)
@@ -268,7 +273,7 @@ def _multiplying(
     whether the factors have as few digits as float8, whatever the scales beside them have."""
     definition = problem.definition
     float8 = any(array.dtype in LOW for array in problem.inputs.values())
-    for form in definition.of(problem.direction).forms.values():
+    for form in _forms(problem, output):
         question = problem.direction, form, problem.inputs, problem.params, format
         computed, first = partial(definition.computed, *question), TensorCores(format)
 
@@ -281,6 +286,15 @@ def _multiplying(
         if not evidence.same(*map(read, ways)).all():  # the way to multiply changes it
             few = float8 and computed(first) is not None and first.digits <= BINARY8
             yield computed()[output], read, few
+
+
+def _forms(problem: Problem, output: str) -> Iterator[Any]:
+    """The op's forms, and these with exponentials by blocks."""
+    for name, form in problem.definition.of(problem.direction).forms.items():
+        yield form
+        screen = Screen(problem, {output: problem.truth.plain[output]}, name, elements=1)
+        for rule in online.ways(screen.program.graph) if screen.has_a_program else ():
+            yield editing.edited(form, rule)
 
 
 def _digits(*factors: Array) -> int:

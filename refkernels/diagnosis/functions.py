@@ -8,24 +8,64 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import models
-from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import Claim
+from refkernels.arithmetic.formats import working_format
+from refkernels.diagnosis import formulas, models
+from refkernels.diagnosis.edits import identities, recognised
+from refkernels.diagnosis.edits.names import named
+from refkernels.diagnosis.fit import LIKE, Fit, sized
+from refkernels.diagnosis.hypothesis import Claim, Hypothesis, Outcome, Prediction, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.wrong import FEW, faithful, pattern, wrong_elements
+from refkernels.elementary_ref.functions import FUNCTIONS
 
 
-def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """The op's known patterns of errors; where none fits, a fast approximation."""
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
+    """Other functions, and the op's known patterns of errors; else a fast approximation."""
     known = models.of(problem.op)
     for name, got in outputs.items():
         if not problem.op.function or fits[name].ordinary:
             continue
+        yield from _other_functions(problem) if problem.op.real_function else ()
         claims = known.errors(problem, name, got, fits[name]) if known.errors else []
+        claims = [*claims, *_cancelling_forms(problem, fits[name], got)]
         yield from claims
         outcomes = [claim.prediction.outcome for claim in claims]
         if all(outcome is not None and not outcome.fits for outcome in outcomes):
             yield from _fast_approximation(problem, name, got)
+
+
+def _other_functions(problem: Problem) -> Iterator[Variant]:
+    """Another function that has named forms, within the bound of its worst: an edit of the program
+    has that of one form, which other forms may exceed."""
+    for other in (f.name for f in FUNCTIONS if f.forms and f.name != problem.op.name):
+        details = {"function": problem.op.name, "other": other}
+        cause, details = named(recognised.KIND, details, {"op": problem.op.name})
+        yield Variant(cause, details, problem.ask(op=other))
+
+
+def _cancelling_forms(problem: Problem, truth: Fit, got: Array) -> Iterator[Claim]:
+    """The forms in which kernels write the function that lose digits wherever the kernel does, as
+    1 + erf in a tail: within a few of their bounds, with errors of no smaller size. No library's
+    function is modelled, so that their bits show nothing."""
+    name, format, wrong = truth.output, problem.format, wrong_elements(problem, truth.output, got)
+    error = np.abs(to_float64(got) - np.asarray(problem.truth.reference[name]))[wrong]
+    asked = problem.inputs, problem.params, format
+    own, forms = problem.definition.of(problem.direction).forms, formulas.of_function(problem)
+    for working, arithmetic in {format: "composed", working_format(format): ""}.items():
+        bounds = {
+            text: problem.definition.bounded(problem.direction, form, *asked, working)[name][wrong]
+            for text, form in forms.items()
+        }
+        lost = error > (sharp := np.min([*bounds.values()], axis=0, initial=np.inf))
+        for text in (text for text in bounds if text not in own and lost.any()):
+            larger = (bounds[text] > sharp) & (bounds[text] < np.inf)
+            if larger[lost].all() and (error <= LIKE * bounds[text]).all():
+                model = problem.computed(forms[text], arithmetic)[name]
+                size = sized(problem, name, got, model).over_plain
+                outcome = Outcome(size >= 1.0 / LIKE, 0, got.size, None, size)
+                details = {"formula": text}
+                cause, details = named(identities.KIND, details, {"op": problem.op.name})
+                yield Claim(cause, name, Prediction(outcome=outcome), details)
 
 
 def _fast_approximation(problem: Problem, name: str, got: Array) -> list[Claim]:

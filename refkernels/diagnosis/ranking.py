@@ -28,6 +28,7 @@ _INTERVAL = "interval"
 _OWN_DETAILS = ("statement", "threads", "with", "constants", "names", "computed_in", "ties")
 # The first says what the second says, and more: a class of both is sure of the second.
 _STRONGER = {"fp16_inputs": "tf32_inputs"}  # 11 significant bits, and a narrow range
+_IMPLIED = {"narrow_intermediates": "low_precision_statistics"}  # of all results, of some
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,6 +351,9 @@ def _beside_patterns(named: list[Candidate], patterns: list[Candidate]) -> list[
 def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
     """The patterns with their confidence. All mark the same wrong elements: of two causes,
     neither is sure, and neither has more evidence."""
+    shown = (pattern for pattern in patterns if pattern.evidence_confidence != "consistent")
+    implied = {_IMPLIED.get(pattern.cause) for pattern in shown}
+    patterns = [pattern for pattern in patterns if pattern.cause not in implied]
     causes = tuple(dict.fromkeys(pattern.cause for pattern in patterns))
     least = min((pattern.evidence.bits for pattern in patterns if pattern.evidence), default=0.0)
     named = []

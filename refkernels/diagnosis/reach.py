@@ -1,7 +1,7 @@
 """Which outputs an arithmetic may explain.
 
-On a few rows the op's first form, and what is written with identities that lose digits, is read in
-the coarsest arithmetics. An output whose wrong elements err by far more, in the median, answers
+On a few rows the op's forms, also written with identities that lose digits, are read in the
+coarsest arithmetics. An output whose wrong elements err by far more, in the median, answers
 another question: no model of such an arithmetic need be replayed for it.
 """
 
@@ -13,13 +13,10 @@ import numpy as np
 
 from refkernels.arithmetic.formats import BFLOAT16, BINARY32
 from refkernels.contexts.fast_functions import COMPILED, FastFunctions
-from refkernels.contexts.graph import Edits, Graph
-from refkernels.contexts.record import record
 from refkernels.contexts.working import RoundedArithmetic
-from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.screen import WRONG, Screen
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.formulas import of_function
+from refkernels.diagnosis.models import compiled
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 
 _FAR = 8.0  # times the errors of the coarsest arithmetic
@@ -31,18 +28,14 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
     err by far more than functions and divisions that are compiled for speed."""
     wrong = {name: got for name, got in outputs.items() if not fits[name].ordinary}
     wrong = {name: got for name, got in wrong.items() if np.isfinite(got).all() and np.any(got)}
-    if problem.format != BINARY32 or problem.op.sums or problem.size > _LARGEST or not wrong:
+    wide = problem.format.p > BINARY32.p
+    if wide or problem.op.sums or problem.size > _LARGEST or not wrong:
         return outputs, outputs
     screen = Screen(problem, wrong, elements=_ROWS)
     if not screen.has_a_program:
         return outputs, outputs
-    others = of_function(problem).values()  # ways to write it that no identity gives
-    graphs = [record(form, screen.arguments(screen.arrays)) for form in others]
-    graphs = [screen.program.graph, *graphs]
     places = {name: seen.bits(screen.base[name]) > WRONG for name, seen in screen.observed.items()}
-
-    ways: list[tuple[Graph, Edits]] = [(graph, {}) for graph in graphs]
-    ways += [(g, rule(g)) for g in graphs for _, rule in identities.written(g)]
+    ways = [(graph, changes) for _, graph, changes in compiled.programs(problem, screen)]
 
     def error(name: str, answer: Array) -> float:
         with np.errstate(all="ignore"):
@@ -56,5 +49,6 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
             far = {n: size for n, size in far.items() if size > _FAR * error(n, answers[n])}
         return {name: got for name, got in outputs.items() if name not in far}
 
-    fast = FastFunctions(BINARY32, COMPILED["--use_fast_math"])
-    return within(RoundedArithmetic(BFLOAT16, BINARY32)), within(fast)
+    fast = within(FastFunctions(problem.format, COMPILED["--use_fast_math"]))
+    narrow = problem.format.p < BINARY32.p  # no bfloat16 is far from it
+    return outputs if narrow else within(RoundedArithmetic(BFLOAT16, BINARY32)), fast

@@ -55,10 +55,11 @@ class Recovered(NamedTuple):
 
 
 class OnGrid(NamedTuple):
-    """The bits of each row whose number lies on a grid; whether all are cut to it."""
+    """The bits of each row whose number lies on a grid; whether all are cut to it; its spacing."""
 
     bits: Any
     truncated: bool
+    spacing: Any
 
 
 class SolvedStatistics(NamedTuple):
@@ -172,7 +173,7 @@ def shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
 
     for node in program.nodes:
         wide = any(size.get(user, 0) > size[node] for user in program.users.get(node, ()))
-        if not wide or node.op == "welford" or not of_a_row(node):
+        if not wide or node.op in ("welford", "pivot") or not of_a_row(node):
             continue
         numbers, value = np.arange(size[node]), screen.value_of(node).reshape(-1)
         bits = [numbers >> k & 1 > 0 for k in range(max((size[node] - 1).bit_length(), 1))]
@@ -200,6 +201,7 @@ def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
     working = formats.working_format(screen.problem.format)
     right = np.array([screen.value_of(node).reshape(-1) for node in nodes])
     grids = [f for f in (BINARY32, BINARY16, BFLOAT16) if f.p < working.p or identity]
+    cancelling = {i.node for i in identities.identities(screen.program) if i.kind == "variance"}
     found: dict[Format, dict[int, OnGrid]] = {format: {} for format in grids}
     tried = 0
     for j, node in enumerate(nodes):
@@ -211,10 +213,14 @@ def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
             other, _ = _part(screen, nodes, j, part, rounded, np.where(own, right, values))
             spread = (spreads[j] + _ROUNDED * working.u * np.abs(values[j])) / np.abs(slope)
             spread = terms * (spread + working.u * np.abs(number) * (terms > 1.0))
+            summed = part.op in ("sum", "mean") and part not in cancelling
+            count = part.operands[0].shape[part.option] if summed else 1  # roundings
             for format in grids:
                 tried += 1
-                near = _NEAR if format.p < working.p else np.inf
+                near = _NEAR * count if format.p < working.p else np.inf
                 on = _on_grid(number * terms, other * terms, spread, format, near)
+                if _NEAR < near < np.inf:
+                    on = on._replace(bits=on.bits * ~_on_any(screen, part, on.spacing / terms))
                 found[format][j] = max(found[format].get(j, on), on, key=lambda on: np.sum(on.bits))
         snapped = formats.round_to(values[j], working)
         values[j] = np.where(_WIDE * spreads[j] < ulp(snapped, working) / 4.0, snapped, values[j])
@@ -255,6 +261,12 @@ def _made_of(node: Node) -> Iterator[tuple[Node, float]]:
         size = math.prod(part.shape)
         operands = (o for o in part.operands if o.op not in CONDITIONS and not is_number(o))
         waiting += [o for o in operands if math.prod(o.shape) == size]
+
+
+def _on_any(screen: Screen, part: Node, spacing: Doubles) -> Array:
+    """The rows of which all terms are multiples of the spacing: so are sums of any of them."""
+    terms = np.moveaxis(screen.value_of(part.operands[0]), part.option, -1)
+    return (terms / spacing.reshape(*terms.shape[:-1], 1) % 1.0 == 0.0).all(axis=-1).reshape(-1)
 
 
 def _part(
@@ -300,12 +312,13 @@ def _on_grid(
     spacing = ulp(nearest, format)
     clear, apart = spread < spacing / 4.0, np.abs(number - right)
     if (clear & (apart > near * spacing)).any():
-        return OnGrid(np.zeros(number.size), True)
+        return OnGrid(np.zeros(number.size), True, spacing)
     once = np.zeros(number.size, bool)
     once[np.unique(nearest, return_index=True)[1]] = True
     off = np.square((number - nearest) / spread)
     bits = np.log2(spacing / spread) - _DENSITY - off * _SQUARE
     shown = clear & (np.abs(right - beside) > _WIDE * spread) & once
     below = (np.abs(number) <= np.abs(right) + _WIDE * spread).all()
-    truncated = bool(below and (apart > 0.55 * spacing).any())
-    return OnGrid(np.where(shown, np.clip(bits, -CAP, CAP), 0.0), truncated)
+    once_cut = (apart <= spacing + _WIDE * spread).all()  # and not at each of many terms
+    truncated = bool(below and once_cut and (apart > 0.55 * spacing).any())
+    return OnGrid(np.where(shown, np.clip(bits, -CAP, CAP), 0.0), truncated, spacing)

@@ -93,6 +93,14 @@ class Program:
                 users.setdefault(operand, []).append(node)
         return users
 
+    def readers(self, node: Node, *also: str) -> Iterator[Node]:
+        """What reads a node behind movements and storage, and these primitives."""
+        for user in self.users.get(node, ()):
+            if user.op in _TRANSPARENT or user.op in also:
+                yield from self.readers(user, *also)
+            else:
+                yield user
+
     def of(self, *ops: str) -> Iterator[Node]:
         """The nodes of these primitives."""
         return (node for node in self.nodes if node.op in ops)

@@ -22,7 +22,11 @@ from refkernels.elementary_ref.functions import FUNCTIONS
 
 KIND = "function_for_another"
 _XP = Doubles()
-_IDENTITY, _RECTIFIER = "x", "max(x, 0)"
+_OTHERS: dict[str, Callable[[Any, Any], Any]] = {
+    "x": lambda xp, x: x,
+    "max(x, 0)": lambda xp, x: xp.maximum(x, xp.number(0)),
+    "x σ(1.702 x)": lambda xp, x: x / (1 + xp.exp(x * xp.number(-1.702))),  # arXiv:1606.08415
+}
 _NAMES = tuple(function.name for function in FUNCTIONS)
 _SAMPLE, _FEWEST = 256, 8  # elements
 _BEHIND = 16  # steps from a function to its argument, at most
@@ -31,14 +35,14 @@ _ALIKE = 2.0**-20  # a few roundings of float32
 
 
 def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit]:
-    """Every other function in the place of each that is recognised; its argument alone; and the
-    rectifier. A function that is its argument here, as softplus is of large numbers, is told as
-    that."""
+    """Every other function in the place of each that is recognised; its argument alone; and usual
+    functions that are none of the table. A function that is its argument here, as softplus is of
+    large numbers, is told as that."""
     for node, argument, name, images in _recognised(program, value_of):
         sample = _sample(value_of(argument))
-        images = {**images, _RECTIFIER: np.maximum(sample, 0.0)}
+        images = {**images, "max(x, 0)": np.maximum(sample, 0.0)}
         alike = {n for n, image in images.items() if np.allclose(image, sample, _ALIKE, 0.0)}
-        for other in (_IDENTITY, _RECTIFIER, *_NAMES):
+        for other in (*_OTHERS, *_NAMES):
             if other not in {name, *alike}:
                 details = {"part": argument, "function": name, "other": other}
                 yield Edit(KIND, "function", node, changes(node, argument, other), details)
@@ -46,13 +50,8 @@ def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit
 
 def changes(node: Node, argument: Node, other: str) -> Edits:
     """The node as another function of its argument."""
-    return {node: by(argument)(lambda xp, x: _function(xp, other, x))}
-
-
-def _function(xp: Any, name: str, x: Any) -> Any:
-    if name == _IDENTITY:
-        return x
-    return xp.maximum(x, xp.number(0)) if name == _RECTIFIER else xp.function(name, x)
+    function = _OTHERS.get(other, lambda xp, x: xp.function(other, x))
+    return {node: by(argument)(function)}
 
 
 def _recognised(

@@ -46,11 +46,6 @@ _SOURCES: dict[tuple[str, ...], dict[str, Any]] = {
         "questions": "circular.reductions circular.other_units",
         "errors": "circular.errors",
     },
-    ("gelu", "gelu_tanh"): {
-        "questions": "gelu.other",
-        "errors": "gelu.errors",
-        "run": "gelu.run",
-    },
     ("clip_by_norm",): {"questions": "clipping.by_groups"},
     ("clip_by_global_norm",): {"questions": "clipping.by_groups clipping.by_other_tensors"},
     ("cross_entropy",): {"questions": "smoothing.in_float32"},

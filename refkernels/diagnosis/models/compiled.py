@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refkernels.arithmetic.formats import BINARY32, BINARY64
+from refkernels.arithmetic.formats import BINARY64, working_format
 from refkernels.contexts.composed import Flushed, NarrowFunctions
 from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.graph import Edits, Graph
@@ -60,8 +60,8 @@ class _Reading(NamedTuple):
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For each output that is not ordinary, the reading that is the kernel."""
-    wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary and np.any(got)}
-    if problem.format not in (BINARY32, BINARY64) or not wrong or problem.size > _LARGEST:
+    wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary}
+    if not wrong or problem.size > _LARGEST:
         return
     readings, tried = _nearest(problem, wrong)
     for output, got in wrong.items():
@@ -106,22 +106,28 @@ def _either(*texts: str) -> str:
     return _OR.join(sorted(apart, key=lambda text: (len(text), text))[:_TOLD])
 
 
-def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Graph, Edits]]:
+def programs(
+    problem: Problem, screen: Screen
+) -> Iterator[tuple[tuple[str, Any, str], Graph, Edits]]:
     """The op's forms and those of its faults that merely round worse; then each form as it is
     written with identities."""
-    format = problem.format
     forms = [*problem.definition.of(problem.direction).forms.values()]
     forms += formulas.of_function(problem).values()
     faults = [(fault.cause, form) for fault, form in formulas.faults(problem) if fault.unstable]
-    written: list[tuple[tuple[str, Any, str], Graph, Edits]] = []
     for fault, form in (*(("", form) for form in forms), *faults):
         with suppress(ValueError, TypeError, IndexError):  # some need all rows
             graph = record(form, screen.arguments(screen.arrays))
-            written.append((("", form, fault), graph, {}))
+            yield ("", form, fault), graph, {}
             for text, rule in identities.written(graph):
-                written.append(((text, editing.edited(form, rule), fault), graph, rule(graph)))
+                yield (text, editing.edited(form, rule), fault), graph, rule(graph)
+
+
+def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Graph, Edits]]:
+    """Each program in each arithmetic."""
+    format, written = problem.format, programs(problem, screen)
     for ((text, form, fault), graph, changes), fma in itertools.product(written, (False, True)):
-        contexts: dict[str, RoundedArithmetic] = {"": RoundedArithmetic(format, fma=fma)}
+        plain = RoundedArithmetic(working_format(format), format, fma=fma)
+        contexts: dict[str, RoundedArithmetic] = {"": plain}
         if format == BINARY64:
             contexts["-ftz=true"] = Flushed(format, fma=fma)
             contexts["functions in float32"] = NarrowFunctions(format, fma=fma)
@@ -148,7 +154,7 @@ def _best(
         return
     with_all = [kind for kind, fit in fits.items() if fit[0] == got.size]
     equal, best, bits = fits[min(with_all or fits)]
-    rounded = np.any(wrong & np.isfinite(got) & (got != 0))  # the rest shows where it overflows
+    rounded = np.any(wrong & np.isfinite(got))  # the rest shows where it overflows
     if best.kind == _FORM or (best.kind == _IDENTITY and not rounded):
         return
     fast, narrow = best.kind in (_FLUSHED, _FAST) and not best.fault, "float32" in best.how
