@@ -22,20 +22,12 @@ K, C = math.sqrt(2 / math.pi), 0.044715
 X = np.random.default_rng(5).standard_normal(300)
 
 
-def _narrow(value: float) -> float:
-    return float(np.float32(value))
-
-
-def _by_tanh(k: float, c: float) -> np.ndarray:
-    return np.asarray(0.5 * X * (1 + np.tanh(k * (X + c * X**3))))
-
-
 @pytest.mark.parametrize(
     ("k", "c", "cause", "constants"),
     [
-        (K, _narrow(C), "float32_constants", "0.0447149984539, 0.797884560803"),
-        (_narrow(K), _narrow(C), "float32_constants", "0.0447149984539, 0.797884583473"),
-        (_narrow(K), C, "float32_constants", "0.044715, 0.797884583473"),
+        (K, np.float32(C), "float32_constants", "0.0447149984539, 0.797884560803"),
+        (np.float32(K), np.float32(C), "float32_constants", "0.0447149984539, 0.797884583473"),
+        (np.float32(K), C, "float32_constants", "0.044715, 0.797884583473"),
         (0.7978845608, C, "rounded_constants", "0.044715, 0.7978845608"),
         (0.8, C, "rounded_constants", "0.044715, 0.8"),  # its inverse is 1.25, a bfloat16
         (0.79788456, C, "rounded_constants", "0.044715, 0.79788456"),
@@ -44,13 +36,16 @@ def _by_tanh(k: float, c: float) -> np.ndarray:
 def test_the_constants_of_the_tanh_approximation_are_found(
     k: float, c: float, cause: str, constants: str
 ) -> None:
-    explanation = refkernels.explain("gelu_tanh", {"x": X}, {"y": _by_tanh(k, c)})
+    y = 0.5 * X * (1 + np.tanh(k * (X + c * X**3)))
+    explanation = refkernels.explain("gelu_tanh", {"x": X}, {"y": y})
     assert explanation.cause == cause
     assert explanation.candidates[0].details["constants"] == constants
 
 
 @pytest.mark.parametrize(
-    "scaled", [X / _narrow(math.sqrt(2.0)), X * _narrow(math.sqrt(0.5))], ids=["root", "inverse"]
+    "scaled",
+    [X / np.float32(math.sqrt(2.0)), X * np.float32(math.sqrt(0.5))],
+    ids=["root", "inverse"],
 )
 def test_a_root_of_two_in_float32_is_proven(scaled: np.ndarray) -> None:
     explanation = refkernels.explain("gelu", {"x": X}, {"y": 0.5 * X * (1 + erf(scaled))})

@@ -29,10 +29,7 @@ def narrowed(a: Array, b: Array) -> dict[str, tuple[str, list[Array]]]:
 
 
 def in_sequence(a: Array, b: Array) -> Array:
-    total = np.zeros((len(a), b.shape[1]), np.float32)
-    for k in range(a.shape[1]):
-        total = total + a[:, k : k + 1] * b[k]
-    return total
+    return np.add.accumulate(a[:, :, None] * b, axis=1)[:, -1]
 
 
 def inputs(bits: int, rng: np.random.Generator) -> Array:

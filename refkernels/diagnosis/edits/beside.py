@@ -7,7 +7,6 @@ err, show which elements of an output that would change, and by how much.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from refkernels.diagnosis.hypothesis import moved
 from refkernels.diagnosis.problem import Answer, Problem
 from refkernels.diagnosis.variants import formulas as other_formulas
 from refkernels.ops.formula import Formula
-from refkernels.ops.function_formulas import definition
 
 _UNITS = 8.0  # of the working format: how far a kernel's result may lie beside ours, at least
 
@@ -60,16 +58,14 @@ def answer(problem: Problem, formula: Formula, whole: Formula) -> Answer:
     """The answer of a formula that narrows a result; where rounding in its steps may change it, the
     bound and the plain algorithm have that change. Its other errors are those of the `whole`
     formula, which does not narrow it."""
-    computed = functools.partial(
-        definition(problem.op).computed, problem.direction, formula, problem.inputs, problem.params
-    )
     plainly = _Plain(formats.working_format(problem.format))
-    computed(problem.format, plainly)
+    problem.computed(formula, plainly)
     unit, right = plainly.format.u, other_formulas.answer(problem, whole)
     values, below, above = (
         {name: to_float64(array) for name, array in answers.items()}
         for side in (0.0, -1.0, 1.0)
-        for answers in [computed(formats.BINARY64, _Beside(side, plainly.narrowed, unit))]
+        for xp in [_Beside(side, plainly.narrowed, unit)]
+        for answers in [problem.computed(formula, xp, formats.BINARY64)]
     )
     reference, bound, plain = (dict[str, Any]() for _ in range(3))
     for name, value in values.items():
