@@ -26,7 +26,6 @@ from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, fit, over_plain, sized
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Later, Problem
-from refkernels.elementwise.function import Function
 from refkernels.metrology import UNUSUAL
 from refkernels.ops.formula import Fault
 from refkernels.ops.function_formulas import named_forms
@@ -199,10 +198,10 @@ def _computed(
     return problem.once((_computed, formula, orders), find)
 
 
-def of_function(problem: Problem, other: Function | None = None) -> dict[str, Any]:
-    """Of an op that is a function of one number, or of another such function, the named forms, and
-    forward also the others in which kernels are known to write it."""
-    function, direction = other or problem.op.real_function, problem.direction
+def of_function(problem: Problem) -> dict[str, Any]:
+    """Of an op that is a function of one number, the named forms, and forward also the others in
+    which kernels are known to write it."""
+    function, direction = problem.op.real_function, problem.direction
     if function is None:
         return {}
     others = {form.name: form.formula for form in function.forms if direction == "forward"}
