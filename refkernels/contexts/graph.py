@@ -131,14 +131,15 @@ def in_order(
             done[node] = None
         elif node not in done and node not in known:
             waiting.append((node, True))
-            waiting += [(operand, False) for operand in reversed(_needed(node, edits or {}))]
+            needed = reversed(_needed(node, edits or {}))
+            waiting += [(operand, False) for operand in needed if operand not in known]
     return list(done)
 
 
-def _needed(node: Node, edits: Edits) -> list[Node]:
+def _needed(node: Node, edits: Edits) -> Sequence[Node]:
     """The nodes that are read before a node."""
     if node not in edits:
-        return list(node.operands)
+        return node.operands
     operands = edits[node].operands
     own = node.operands if node in operands else ()
     return [*(operand for operand in operands if operand is not node), *own]

@@ -10,7 +10,7 @@ accumulator of 16 bits is consistent where the errors are as large as its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -228,19 +228,21 @@ def _log_error_ratio(got: Array, model: Array, exact: Array) -> float:
 def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
     """The forms of the op that multiply matrices, in each way: the one with all bits, or the
     nearest of those whose errors are the kernel's. Ways that round the factors alike differ by the
-    errors of sums alone: where one is further from the kernel than that, so are the others."""
+    errors of sums alone: where one is further from the kernel than that, so are the others; parts
+    of factors have more sums. Where its errors are far smaller, so are those in other forms."""
     output, format = truth.output, formats.of(got)
     factors = [array for array in problem.inputs.values() if array.ndim > 1]
     wrong, nearest, tried = wrong_elements(problem, output, got), -1, 0
     exact = np.asarray(problem.truth.reference[output])
     asked = wrong if wrong.any() else np.ones(got.shape, bool)
     best: tuple[str, Multiplication, Array, Array] | None = None
+    too_small: set[str] = set()  # ways whose errors are far smaller than the kernel's, in any form
     for plain, multiplied, few in _multiplying(problem, output, format):
         error_of_sums = np.median(np.abs(to_float64(plain) - exact)[asked])
-        far: set[str] = set()
-        for architecture, how in multiplications(BINARY8 if few else _digits(*factors), 0):
+        far, ways = set[str](), multiplications(BINARY8 if few else _digits(*factors), 0)
+        for architecture, how in ways:
             tried += 1
-            if how.split in far:
+            if how.split in far or _errs_less(how.split, too_small):
                 continue
             bits = multiplied(how)
             equal = int(np.count_nonzero(evidence.same(got, bits)))
@@ -249,9 +251,13 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
                 best, nearest = (architecture, how, bits, plain), equal
             with np.errstate(all="ignore"):
                 apart = np.abs(to_float64(got) - to_float64(bits))[asked]
-                most = np.abs(to_float64(got) - exact)[asked] / LIKE + LIKE * error_of_sums
-            if len(SPLITS[how.split].parts) == 1 and np.median(apart - most) > 0.0:
+                error = np.abs(to_float64(got) - exact)[asked]
+                own = np.abs(to_float64(bits) - exact)[asked]
+            sums_of_parts = LIKE ** len(SPLITS[how.split].parts) * error_of_sums
+            if np.median(apart - error / LIKE - sums_of_parts) > 0.0:
                 far.add(how.split)
+                if how.split and np.median(error - LIKE**2 * own) > 0.0:
+                    too_small.add(how.split)
     if best is None:
         return
     architecture, how, bits, plain = best
@@ -264,6 +270,12 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
         prediction = Prediction(wrong=wrong, outcome=outcome)
         details |= {"wrong": int(np.count_nonzero(wrong))}
     yield Claim(cause, output, prediction, details, how.name(architecture), tried)
+
+
+def _errs_less(split: str, others: Container[str]) -> bool:
+    """Whether factors are split as one of the others splits them, or into more parts."""
+    parts = SPLITS[split].parts
+    return any(parts[: len(o.parts)] == o.parts for name, o in SPLITS.items() if name in others)
 
 
 def _multiplying(

@@ -20,7 +20,7 @@ from refkernels.arithmetic import formats
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
-from refkernels.contexts.working import RoundedArithmetic, data
+from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
 from refkernels.diagnosis import code_lengths
 from refkernels.diagnosis.edits import recognised
 from refkernels.diagnosis.edits.catalogue import (
@@ -46,6 +46,7 @@ _BUDGET = 1 << 28  # elements of nodes: about a second
 _OVERHEAD, _TAPE = 1 << 12, 4  # of a node, in elements; a gradient's cost over its forward pass's
 RIGHT, WRONG = 3.0, 8.0  # bits of an element that merely rounds, and of one that does not
 CHANGE, CHANCE = 2.0**-12, 0.25  # relative, that shows; of elements, that are right by chance
+_FEW, _LEANING = 16, 0.5  # signs, and the share of them that one sign has more than the other
 _SPECIAL = 64.0  # bits of a special value that the prediction lacks
 Doubles64 = npt.NDArray[np.float64]
 Predicted = Mapping[str, Doubles64]
@@ -62,6 +63,15 @@ class _Quiet(Doubles):
 
     def _with(self, operation: Any, *values: Any) -> Any:
         return self.value(operation(*map(data, values)))
+
+    def add(self, a: Any, b: Any) -> RoundedValue:
+        return RoundedValue(self, a.data + b.data)
+
+    def subtract(self, a: Any, b: Any) -> RoundedValue:
+        return RoundedValue(self, a.data - b.data)
+
+    def multiply(self, a: Any, b: Any) -> RoundedValue:
+        return RoundedValue(self, a.data * b.data)
 
 
 class _Tape(Gradient):
@@ -261,8 +271,9 @@ class Screen:
             return {}
 
     def touched(self, changes: Edits, names: Iterable[str], limits: bool = False) -> list[str]:
-        """The outputs of these of which the edits change most wrong elements, and few right ones
-        beside them, unless they are limits at their strongest; the least right output first."""
+        """The outputs of these of which the edits change most wrong elements, mostly to their side
+        or mostly to the other, and few right ones beside them, unless they are limits at their
+        strongest; the least right output first."""
         predicted, touched = self.predicted(changes), []
         if predicted is None:
             return []
@@ -273,7 +284,9 @@ class Screen:
             wrong = np.count_nonzero(bits > WRONG)
             reached = np.count_nonzero(changed & (bits > WRONG)) >= (1.0 - CHANCE) * wrong
             spoilt = 0 if limits else np.count_nonzero(changed & (bits <= RIGHT))
-            if np.any(changed) and spoilt <= most and reached:
+            with np.errstate(all="ignore"):
+                along = (predicted[name] - base) * (self.observed[name].got - base)
+            if np.any(changed) and spoilt <= most and reached and _leans(along[bits > WRONG]):
                 touched.append(name)
         return sorted(touched, key=lambda name: -self.before[0][name])
 
@@ -313,6 +326,12 @@ class Screen:
         base = self.predicted({})
         assert base is not None
         return base
+
+
+def _leans(products: Doubles64) -> bool:
+    """Whether these are mostly of one sign; few may be."""
+    signs = np.sign(products[np.isfinite(products) & (products != 0.0)])
+    return signs.size < _FEW or abs(float(np.mean(signs))) >= _LEANING
 
 
 def _rows(
@@ -369,6 +388,7 @@ class _Reader:
         self.xp, self.arguments, self.derive = xp, arguments, derive
         self.inputs: dict[str, Any] = {}
         self.known: dict[Node, Any] = {}
+        self.unchanged: dict[frozenset[Node], dict[Node, Any]] = {}  # by the nodes that are edited
 
     def outputs(self, changes: Edits) -> list[Any]:
         def formula(xp: Any, /, **given: Any) -> Any:
@@ -383,10 +403,12 @@ class _Reader:
             nodes, self.inputs = graph.nodes, dict(values_of(given))
             values = read(nodes, xp, graph.arrays, self.inputs)
             self.known = dict(zip(nodes, values, strict=True))
-        changed = set(_affected(self.users, changes))
-        known = {node: value for node, value in self.known.items() if node not in changed}
+        if (edited := frozenset(changes)) not in self.unchanged:
+            changed = set(_affected(self.users, changes))
+            known = {node: value for node, value in self.known.items() if node not in changed}
+            self.unchanged[edited] = known
         wanted = [node for node in graph.outputs if node]
-        values = read(wanted, xp, graph.arrays, self.inputs, changes, known=known)
+        values = read(wanted, xp, graph.arrays, self.inputs, changes, known=self.unchanged[edited])
         by_node = dict(zip(wanted, values, strict=True))
         return tuple(None if node is None else by_node[node] for node in graph.outputs)
 
