@@ -1,13 +1,14 @@
 """Every captured op of a run judged on its own inputs: verdict, error / bound, cause.
 
 An output within its bound, with errors like the plain algorithm's, is rounding. Any other is
-explained; once an op has shown one cause in several places, later places take it without a search.
+explained; once the same outputs of an op have shown one cause each in several places, later places
+take it without a search.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,6 +42,7 @@ _FACTOR = "scale_factor"  # a cause that gives the amount, not the reason
 _DENOMINATORS = frozenset(
     ("sum_instead_of_mean", "all_rows_denominator", "row_count_denominator", "batch_denominator")
 )  # of a loss's rows, each a factor of its gradient
+_Causes = dict[str, dict[str, Any]]  # by output
 _SEARCHES = 2  # searches for one op and type before its cause is taken to be the same
 
 
@@ -149,7 +151,7 @@ def judge_run(
     """Judges all captured steps of all ranks, or the chosen ones."""
     judgements: list[LocalJudgement] = []
     unjudged: dict[Unjudged, None] = {}
-    searched: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    searched: dict[tuple[str, ...], list[_Causes]] = {}
     for rank in run.ranks:
         for step in rank.steps:
             if chosen is not None and step not in chosen:
@@ -166,8 +168,9 @@ def judge_run(
                     unjudged[Unjudged(item.place.name, item.type, reason)] = None
     missing = tuple(dict.fromkeys(remark for rank in run.ranks for remark in rank.not_captured))
     in_order = sorted(judgements, key=lambda judgement: judgement.place.when)
-    sees_functions = all(
-        rank.framework == _FUNCTIONS_SEEN and not _containers(rank) for rank in run.ranks
+    sees_functions = all(  # a recorded layer that contains layers hides its own computations
+        rank.framework == _FUNCTIONS_SEEN and not any(map(rank.contains, rank.layers))
+        for rank in run.ranks
     )
     return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees_functions)
 
@@ -192,11 +195,6 @@ def judge_questions(rank: Rank, step: int, answer: Answers) -> list[LocalJudgeme
     return judged
 
 
-def _containers(rank: Rank) -> list[str]:
-    """Recorded layers that contain layers: their own computations are not seen."""
-    return [name for name in rank.layers if rank.contains(name)]
-
-
 def _questions(rank: Rank, step: int) -> Read:
     line = next(line for line in rank.lines if line.step == step)
     tensors = rank.tensors(step)
@@ -207,7 +205,7 @@ def _questions(rank: Rank, step: int) -> Read:
 @with_default_fenv
 @np.errstate(all="ignore")
 def _judged(
-    question: CapturedQuestion, searched: dict[tuple[str, ...], list[dict[str, Any]]] | None
+    question: CapturedQuestion, searched: dict[tuple[str, ...], list[_Causes]] | None
 ) -> list[LocalJudgement]:
     """The judgements of a question. `searched`: the causes found before, by op; None: no causes are
     searched for."""
@@ -216,62 +214,66 @@ def _judged(
     )
     fits = {name: fit(problem, name, output, problem.truth) for name, output in outputs.items()}
     judgeable = {name: fit for name, fit in fits.items() if fit is not None}
-    cause: dict[str, Any] = {}
-    needs_cause = any(not fit.ordinary for fit in judgeable.values())
-    if searched is not None and needs_cause and not question.elsewhere:
-        earlier_causes = searched.setdefault((question.op, question.direction, question.type), [])
-        several = len({earlier["cause"] for earlier in earlier_causes}) > 1
-        if question.own or len(earlier_causes) < _SEARCHES or several:
-            cause = _explained(problem, outputs, question.own)
-            earlier_causes.append(cause)
+    causes: _Causes = {}
+    odd = sorted(name for name, fit in judgeable.items() if not fit.ordinary)
+    if searched is not None and odd and not question.elsewhere:
+        # What is told of places that are not searched is told of the outputs that are wrong there.
+        earlier = searched.setdefault((question.op, question.direction, question.type, *odd), [])
+        several = len({tuple(str(each[n]["cause"]) for n in odd) for each in earlier}) > 1
+        if question.own or len(earlier) < _SEARCHES or several:
+            causes = _explained(problem, outputs, odd, question.own)
+            earlier.append(causes)
         else:
-            cause = {**earlier_causes[0], "summary": ""}
+            causes = {name: {**cause, "summary": ""} for name, cause in earlier[0].items()}
     judged = [
-        _judgement(question, name, fit, _size(problem, name, outputs[name], fit), cause)
+        _judgement(
+            question, name, fit, _size(problem, name, outputs[name], fit), causes.get(name, {})
+        )
         for name, fit in judgeable.items()
     ]
-    if question.place.stage == "update" and any(
-        _breaks_without_cause(judgement) for judgement in judged
-    ):
-        format = problem.format
-        if format.p < formats.get("float32").p:
-            raise ValueError(
-                f"it errs by more than one rounding to {format.name}, as several operations that "
-                "each round to it do, and no bound is proven for these"
-            )
+    unexplained = any(j.wrong and j.confidence not in ("proven", "matched") for j in judged)
+    narrow = problem.format.p < formats.get("float32").p
+    if question.place.stage == "update" and unexplained and narrow:
+        raise ValueError(
+            f"it errs by more than one rounding to {problem.format}, as several operations that "
+            "each round to it do, and no bound is proven for these"
+        )
     return judged
 
 
-def _breaks_without_cause(judgement: LocalJudgement) -> bool:
-    """Whether it breaks its bound for no proven or matched cause."""
-    return judgement.wrong and judgement.confidence not in ("proven", "matched")
-
-
-def _explained(problem: Problem, outputs: dict[str, Array], own: Container[str]) -> dict[str, Any]:
-    """The cause. What one of the framework's `own` forms explains as well is attributed to that
-    form, as an lr of 1/10 inside the momentum, or an eps that is not scaled with v. Where a factor
-    explains a gradient as well as another denominator does, only the factor is certain: whatever
-    multiplies the loss or its gradient gives it, and a wrong denominator shows in the loss."""
+def _explained(
+    problem: Problem, outputs: dict[str, Array], odd: Sequence[str], own: Container[str]
+) -> _Causes:
+    """The cause of each odd output: the whole question's where it explains that one too, else its
+    own. What one of the framework's `own` forms explains as well is attributed to that form, as an
+    lr of 1/10 inside the momentum, or an eps that is not scaled with v. Where a factor explains a
+    gradient as well as another denominator does, only the factor is certain: whatever multiplies
+    the loss or its gradient gives it, and a wrong denominator shows in the loss."""
     explanation = explain_kernel(problem, outputs)
-    named = explanation.candidates[0] if explanation.cause else None
-    if named is not None:
-        survivors = () if named.evidence is None else named.evidence.survivors
-        of_same_output = [other for other in explanation.candidates if other.output == named.output]
-        declared = [
-            other for other in of_same_output
-            if other.cause in own and (other.cause in survivors or other.fits_as_well_as(named))
-        ]  # fmt: skip
-        if declared:
-            named = replace(declared[0], confidence=declared[0].confidence or "consistent")
-        elif problem.direction == "backward" and named.cause in _DENOMINATORS:
-            factors = (other for other in of_same_output if other.cause == _FACTOR)
-            named = next(factors, named) if _FACTOR in survivors else named
-    return {
-        "cause": None if named is None else named.cause,
-        "confidence": None if named is None else named.confidence,
-        "details": {} if named is None else dict(named.details),
-        "summary": explanation.summary,
-    }
+    causes: _Causes = {}
+    for output in odd:
+        of_output = [other for other in explanation.candidates if other.output == output]
+        eligible = [other for other in of_output if not other.ruled_out]
+        eligible.sort(key=lambda candidate: candidate.cause != explanation.cause)
+        named = eligible[0] if explanation.cause and eligible else None
+        if named is not None:
+            survivors = () if named.evidence is None else named.evidence.survivors
+            declared = [
+                other for other in of_output
+                if other.cause in own and (other.cause in survivors or other.fits_as_well_as(named))
+            ]  # fmt: skip
+            if declared:
+                named = replace(declared[0], confidence=declared[0].confidence or "consistent")
+            elif problem.direction == "backward" and named.cause in _DENOMINATORS:
+                factors = (other for other in of_output if other.cause == _FACTOR)
+                named = next(factors, named) if _FACTOR in survivors else named
+        causes[output] = {
+            "cause": None if named is None else named.cause,
+            "confidence": None if named is None else named.confidence,
+            "details": {} if named is None else dict(named.details),
+            "summary": explanation.summary,
+        }
+    return causes
 
 
 def _judgement(

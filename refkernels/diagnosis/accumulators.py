@@ -253,10 +253,10 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
                 apart = np.abs(to_float64(got) - to_float64(bits))[asked]
                 error = np.abs(to_float64(got) - exact)[asked]
                 own = np.abs(to_float64(bits) - exact)[asked]
-            sums_of_parts = LIKE ** len(SPLITS[how.split].parts) * error_of_sums
-            if np.median(apart - error / LIKE - sums_of_parts) > 0.0:
+            parts = len(SPLITS[how.split].parts)
+            if parts and np.median(apart - error / LIKE - LIKE**parts * error_of_sums) > 0.0:
                 far.add(how.split)
-                if how.split and np.median(error - LIKE**2 * own) > 0.0:
+                if np.median(error - LIKE**2 * own) > 0.0:
                     too_small.add(how.split)
     if best is None:
         return
