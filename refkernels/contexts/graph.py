@@ -131,8 +131,7 @@ def in_order(
             done[node] = None
         elif node not in done and node not in known:
             waiting.append((node, True))
-            needed = reversed(_needed(node, edits or {}))
-            waiting += [(operand, False) for operand in needed if operand not in known]
+            waiting += [(o, False) for o in reversed(_needed(node, edits or {})) if o not in known]
     return list(done)
 
 

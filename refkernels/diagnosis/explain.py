@@ -196,21 +196,19 @@ def _unexplained(outputs: Arrays, fits: dict[str, Fit], candidates: list[Candida
     """The wrong outputs of which no candidate is sure, but for where it is wrong, or for a factor
     that has no reason; unless the range of a format explains them, or all of them is explained by
     what nothing here can weigh: beside that rival, no edit could be sure."""
+
+    def of_all(details: Mapping[str, Any]) -> bool:  # an overflow may be of some wrong elements
+        return details.get("overflows") in (None, details.get("wrong"))
+
     sure = {
         c.output
         for c in candidates
-        if (c.cause in patterns.OF_RANGE and not c.ruled_out and not _of_some(c))
+        if (c.cause in patterns.OF_RANGE and not c.ruled_out and of_all(c.details))
         or (c.prediction is None and c.confidence and c.cause == VALUE)
         or (c.confidence in SURE and c.cause not in patterns.PLACES)
         if not ("fitted" in c.details and c.cause == FACTOR)
     }
     return {n: got for n, got in outputs.items() if n not in sure and not fits[n].ordinary}
-
-
-def _of_some(candidate: Candidate) -> bool:
-    """Whether an overflow accounts for some of the wrong elements alone."""
-    wrong = candidate.details.get("wrong")
-    return bool(candidate.details.get("overflows", wrong) != wrong)
 
 
 def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidate]:
@@ -236,13 +234,14 @@ def _best_candidate(
     inside its bound needs none that a single sum alone supports. No order of summation leads beyond
     the bound, which holds for all of them. None if only the order of summation of an ordinary
     output fits: that explains no wrong output."""
+    of_sums = not problem.op.elementwise  # an unlucky order may give a single one
+    chance = {n for n, f in fits.items() if f.ordinary or (f.fine and f.elements == 1 and of_sums)}
     eligible = (
         candidate
         for candidate in candidates
         if not candidate.ruled_out
-        and not (fits[candidate.output].ordinary and candidate.confidence == "consistent")
+        and not (candidate.output in chance and candidate.confidence == "consistent")
         and not (candidate.cause in HARMLESS and not fits[candidate.output].fine)
-        and not (fits[candidate.output].fine and _may_be_chance(problem, candidate))
     )
     best = next(eligible, None)
     if best is not None and best.confidence == "consistent":
@@ -252,12 +251,6 @@ def _best_candidate(
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:
         return best
     return best if all(fit.ordinary for fit in fits.values()) else None
-
-
-def _may_be_chance(problem: Problem, candidate: Candidate) -> bool:
-    """Whether a single sum is all that supports a candidate: an unlucky order may give it too."""
-    one_sum = candidate.elements == 1 and not problem.op.elementwise
-    return one_sum and candidate.confidence == "consistent"
 
 
 def _with_nan(problem: Problem, name: str, got: Array) -> Array:

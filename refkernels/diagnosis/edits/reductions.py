@@ -28,16 +28,14 @@ _LAST = 3  # reductions, in which one block is missing alike
 _CARRIES = ("none", "one block", "first block", "late", "own total", "last too large")
 
 
-@rule("sum_for_mean", "reduction")
-def sums_for_means(program: Program) -> Iterator[Any]:
-    for node in program.of("mean"):
-        yield node, {node: by(*node.operands)(lambda xp, a, axis=node.option: xp.sum(a, axis))}
+def _read_as(other: str, reduction: str, program: Program) -> Iterator[Any]:
+    for node in program.of(reduction):
+        change = by(*node.operands)(lambda xp, a, axis=node.option: getattr(xp, other)(a, axis))
+        yield node, {node: change}
 
 
-@rule("mean_for_sum", "reduction")
-def means_for_sums(program: Program) -> Iterator[Any]:
-    for node in program.of("sum"):
-        yield node, {node: by(*node.operands)(lambda xp, a, axis=node.option: xp.mean(a, axis))}
+rule("sum_for_mean", "reduction")(partial(_read_as, "sum", "mean"))
+rule("mean_for_sum", "reduction")(partial(_read_as, "mean", "sum"))
 
 
 @rule("max_for_mean", "reduction")  # and the reverse
@@ -63,19 +61,16 @@ def missing_reductions(program: Program) -> Iterator[Any]:
         yield node, {node: by(*node.operands)(lambda xp, a: a)}, {"part": node.operands[0]}
 
 
-@rule("exclusive_cumsum", "reduction")  # the terms before each, without its own
-def exclusive_sums(program: Program) -> Iterator[Any]:
+def _cumsum_as(other: Callable[..., Any], program: Program) -> Iterator[Any]:
     for node in program.of("cumsum"):
-        yield node, {node: by(node, *node.operands)(lambda xp, v, a: v - a)}, {"part": node}
+        change = partial(other, axis=node.option)
+        yield node, {node: by(node, *node.operands)(change)}, {"part": node}
 
 
-@rule("reversed_cumsum", "reduction")  # from the end
-def reversed_sums(program: Program) -> Iterator[Any]:
-    for node in program.of("cumsum"):
-        from_the_end = by(node, *node.operands)(
-            lambda xp, v, a, axis=node.option: xp.sum(a, axis) - v + a
-        )
-        yield node, {node: from_the_end}, {"part": node}
+rule("exclusive_cumsum", "reduction")(partial(_cumsum_as, lambda xp, v, a, axis: v - a))
+rule("reversed_cumsum", "reduction")(
+    partial(_cumsum_as, lambda xp, v, a, axis: xp.sum(a, axis) - v + a)
+)
 
 
 _NORMS = {

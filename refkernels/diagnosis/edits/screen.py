@@ -20,7 +20,7 @@ from refkernels.arithmetic import formats
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
-from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
+from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.diagnosis import code_lengths
 from refkernels.diagnosis.edits import recognised
 from refkernels.diagnosis.edits.catalogue import (
@@ -63,15 +63,6 @@ class _Quiet(Doubles):
 
     def _with(self, operation: Any, *values: Any) -> Any:
         return self.value(operation(*map(data, values)))
-
-    def add(self, a: Any, b: Any) -> RoundedValue:
-        return RoundedValue(self, a.data + b.data)
-
-    def subtract(self, a: Any, b: Any) -> RoundedValue:
-        return RoundedValue(self, a.data - b.data)
-
-    def multiply(self, a: Any, b: Any) -> RoundedValue:
-        return RoundedValue(self, a.data * b.data)
 
 
 class _Tape(Gradient):
@@ -286,7 +277,9 @@ class Screen:
             spoilt = 0 if limits else np.count_nonzero(changed & (bits <= RIGHT))
             with np.errstate(all="ignore"):
                 along = (predicted[name] - base) * (self.observed[name].got - base)
-            if np.any(changed) and spoilt <= most and reached and _leans(along[bits > WRONG]):
+            signs = np.sign(along[(bits > WRONG) & np.isfinite(along) & (along != 0.0)])
+            leans = signs.size < _FEW or abs(float(np.mean(signs))) >= _LEANING
+            if np.any(changed) and spoilt <= most and reached and leans:
                 touched.append(name)
         return sorted(touched, key=lambda name: -self.before[0][name])
 
@@ -326,12 +319,6 @@ class Screen:
         base = self.predicted({})
         assert base is not None
         return base
-
-
-def _leans(products: Doubles64) -> bool:
-    """Whether these are mostly of one sign; few may be."""
-    signs = np.sign(products[np.isfinite(products) & (products != 0.0)])
-    return signs.size < _FEW or abs(float(np.mean(signs))) >= _LEANING
 
 
 def _rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -20,11 +20,9 @@ def _pairs(node: Node) -> Iterator[tuple[Node, Node]]:
 def missing_terms(program: Program) -> Iterator[Any]:
     for node in program.of("add", "subtract"):
         for kept, missing in _pairs(node):
-            sign = -1 if node.op == "subtract" and kept is node.operands[1] else 1
-            if sign > 0:
-                yield node, {node: only(kept, node.shape)}, {"part": missing}
-            else:
-                yield node, {node: by(kept)(lambda xp, b: -b)}, {"part": missing}
+            negated = node.op == "subtract" and kept is node.operands[1]
+            left = by(kept)(lambda xp, b: -b) if negated else only(kept, node.shape)
+            yield node, {node: left}, {"part": missing}
     for node in program.inputs:
         yield node, {node: by(node)(lambda xp, v: v * 0)}, {"part": node}
 
@@ -34,11 +32,8 @@ def doubled_terms(program: Program) -> Iterator[Any]:
     for node in program.of("add", "subtract"):
         for twice in (part for _, part in _pairs(node) if not is_number(part)):  # 2 eps is an eps
             add = node.op == "add" or twice is node.operands[0]
-            yield (
-                node,
-                {node: by(node, twice)(lambda xp, v, b, add=add: v + b if add else v - b)},
-                {"part": twice},
-            )
+            doubled = by(node, twice)(lambda xp, v, b, add=add: v + b if add else v - b)
+            yield node, {node: doubled}, {"part": twice}
     for node in program.inputs:
         yield node, {node: by(node)(lambda xp, v: v * 2)}, {"part": node}
 
@@ -152,17 +147,13 @@ def missing_functions(program: Program) -> Iterator[Any]:
         yield node, {node: only(inner, node.shape)}, {"part": inner}
 
 
-@rule("part_negated", "function")  # f(x) -> -f(x)
-def negated_parts(program: Program) -> Iterator[Any]:
+def _of_functions(change: Callable[..., Any], program: Program) -> Iterator[Any]:
     for node in program.functions():
-        yield node, {node: by(node)(lambda xp, v: -v)}, {"part": node}
+        yield node, {node: by(node)(partial(change, name=node.option))}, {"part": node}
 
 
-@rule("function_twice", "function")  # f(x) -> f(f(x))
-def functions_twice(program: Program) -> Iterator[Any]:
-    for node in program.functions():
-        twice = by(node)(lambda xp, v, name=node.option: xp.function(name, v))
-        yield node, {node: twice}, {"part": node}
+rule("part_negated", "function")(partial(_of_functions, lambda xp, v, name: -v))  # f(x) -> -f(x)
+rule("function_twice", "function")(partial(_of_functions, lambda xp, v, name: xp.function(name, v)))
 
 
 _SIBLINGS = {
@@ -225,16 +216,13 @@ def other_bases(program: Program) -> Iterator[Any]:
         yield node, {node: by(node)(lambda xp, v: v / xp.log(xp.number(2)))}, {"part": node}
 
 
-@rule("fused_relu", "function")  # y -> max(y, 0)
-def rectified(program: Program) -> Iterator[Any]:
+def _of_results(change: Callable[[Any, Any], Any], program: Program) -> Iterator[Any]:
     for node in dict.fromkeys(filter(None, program.graph.outputs)):
-        yield node, {node: by(node)(lambda xp, v: xp.maximum(v, xp.number(0)))}
+        yield node, {node: by(node)(change)}
 
 
-@rule("root_of_result", "function")  # y -> sqrt(y)
-def rooted(program: Program) -> Iterator[Any]:
-    for node in dict.fromkeys(filter(None, program.graph.outputs)):
-        yield node, {node: by(node)(lambda xp, v: xp.sqrt(v))}
+rule("fused_relu", "function")(partial(_of_results, lambda xp, y: xp.maximum(y, xp.number(0))))
+rule("root_of_result", "function")(partial(_of_results, lambda xp, y: xp.sqrt(y)))
 
 
 @rule("constant_outside_root", "constant")  # sqrt(u + c) -> sqrt(u) + c

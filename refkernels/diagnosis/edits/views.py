@@ -83,9 +83,9 @@ def _settings(asked: Mapping[str, Any]) -> Iterator[View]:
         for other in others:
             details = {"param": name, "value": other, "asked": value}
             yield View(VALUE, {}, {name: other}, details)
-    numbers = {name: value for name, value in asked.items() if isinstance(value, float)}
-    for (a, x), (b, y) in itertools.combinations(numbers.items(), 2):
-        yield View("params_exchanged", {}, {a: y, b: x}, {"part": a, "other": b})
+    for (a, x), (b, y) in itertools.combinations(asked.items(), 2):
+        if type(x) is type(y) and not isinstance(x, bool | str) and x != y:
+            yield View("params_exchanged", {}, {a: y, b: x}, {"part": a, "other": b})
 
 
 def _limited(whole: Arrays) -> Iterator[View]:
