@@ -1,8 +1,7 @@
 """Every captured op of a run judged on its own inputs: verdict, error / bound, cause.
 
 An output within its bound, with errors like the plain algorithm's, is rounding. Any other is
-explained; once the same outputs of an op have shown one cause each in several places, later places
-take it without a search.
+explained; once an op's same outputs have shown one cause in several places, without a search.
 """
 
 from __future__ import annotations
@@ -253,9 +252,8 @@ def _explained(
     causes: _Causes = {}
     for output in odd:
         of_output = [other for other in explanation.candidates if other.output == output]
-        eligible = [other for other in of_output if not other.ruled_out]
-        eligible.sort(key=lambda candidate: candidate.cause != explanation.cause)
-        named = eligible[0] if explanation.cause and eligible else None
+        eligible = [other for other in of_output if explanation.cause and not other.ruled_out]
+        named = min(eligible, key=lambda other: other.cause != explanation.cause, default=None)
         if named is not None:
             survivors = () if named.evidence is None else named.evidence.survivors
             declared = [
