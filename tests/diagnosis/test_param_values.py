@@ -257,11 +257,6 @@ def test_signs_that_flip_at_random_are_no_other_beta1() -> None:
     assert all(c.cause != "param_differs" for c in explained(inputs, got).candidates)
 
 
-def test_exchanged_betas_keep_their_name() -> None:
-    inputs = question(400)
-    assert explained(inputs, lion(inputs, 0.99, 0.9)).cause == "betas_exchanged"
-
-
 def test_the_new_parameter_alone_may_be_that_of_another_gradient() -> None:
     inputs = question(400)
     found = explained(inputs, {"param": lion(inputs, 0.675)["param"]})

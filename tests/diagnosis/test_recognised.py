@@ -41,6 +41,14 @@ def pooled(xp, x):
     return xp.mean(x) * 3
 
 
+def shifted(xp, x, y):
+    return xp.exp(x) * y + x
+
+
+def summed(xp, x, y):
+    return (xp.exp(x) + y) * x
+
+
 def softmax(xp, x):
     e = xp.exp(x - xp.max(x))
     return e / xp.sum(e)
@@ -55,36 +63,41 @@ def _forgetful(x):
     blocks = x.reshape(len(x), -1, 8)
     so_far = np.maximum.accumulate(blocks.max(-1, keepdims=True), axis=1)
     unscaled = np.exp(blocks - so_far).reshape(x.shape)
-    right = np.exp(x - x.max(-1, keepdims=True))
-    return unscaled / right.sum(-1, keepdims=True)
+    return unscaled / np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True)
 
 
+def _apart(x):
+    """Blocks of 8, each relative to its own maximum."""
+    blocks = x.reshape(len(x), -1, 8)
+    e = np.exp(blocks - blocks.max(-1, keepdims=True)).reshape(x.shape)
+    return e / e.sum(-1, keepdims=True)
+
+
+ROWS = "x[... n] -> y[... n]", ((12, 32),)
+PAIR = "x[...], y[...] -> z[...]", ((400,), (400,))
+TWO = "x[... n], y[... n] -> z[... n]", ((12, 32), (12, 32))
+ANOTHER = "function_for_another"
 CASES = {
     "gelu by tanh": (
-        norm_and_gelu, "x[... n] -> y[... n]", ((12, 32),),
-        lambda x: gelu_tanh(centred(x)), "tanh_gelu", {"other": "gelu_tanh"},
+        *(norm_and_gelu, *ROWS, lambda x: gelu_tanh(centred(x))),
+        *("tanh_gelu", {"other": "gelu_tanh"}),
     ),
-    "no activation": (
-        norm_and_gelu, "x[... n] -> y[... n]", ((12, 32),),
-        centred, "function_for_another", {"other": "x"},
-    ),
-    "gelu for silu": (
-        gated, "x[...], y[...] -> z[...]", ((400,), (400,)),
-        lambda x, y: gelu_tanh(x) * y, "function_for_another", {"other": "gelu_tanh"},
-    ),
-    "norm of x alone": (
-        residual_norm, "x[... n], y[... n] -> z[... n]", ((12, 32), (12, 32)),
-        _norm_of_x, "term_missing", {"part": "y"},
-    ),
+    "no activation": (norm_and_gelu, *ROWS, centred, ANOTHER, {"other": "x"}),
+    "gelu for silu": (gated, *PAIR, lambda x, y: gelu_tanh(x) * y, ANOTHER, {"other": "gelu_tanh"}),
+    "norm of x alone": (residual_norm, *TWO, _norm_of_x, "term_missing", {"part": "y"}),
     "max for mean": (
-        pooled, "x[... n] -> y[...]", ((40, 16),),
-        lambda x: 3 * x.max(-1), "max_for_mean", {"taken": "max"},
+        *(pooled, "x[... n] -> y[...]", ((40, 16),), lambda x: 3 * x.max(-1)),
+        *("max_for_mean", {"taken": "max"}),
     ),
-    "not rescaled": (
-        softmax, "x[... n] -> y[... n]", ((12, 32),),
-        _forgetful, "shift_by_blocks", {"block": 8},
+    "not rescaled": (softmax, *ROWS, _forgetful, "shift_by_blocks", {"block": 8}),
+    "blocks apart": (softmax, *ROWS, _apart, "shift_of_each_block", {"block": 8}),
+    "one minus y": (
+        *(gated, *PAIR, lambda x, y: x / (1 + np.exp(-x)) * (1 - y)),
+        *("complement_taken", {"part": "y"}),
     ),
-}  # fmt: skip
+    "times the sum": (shifted, *PAIR, lambda x, y: np.exp(x) * (y + x), "parentheses_moved", {}),
+    "plus the product": (summed, *PAIR, lambda x, y: np.exp(x) + y * x, "parentheses_moved", {}),
+}
 
 
 @pytest.mark.parametrize("case", CASES)

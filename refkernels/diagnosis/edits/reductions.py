@@ -163,24 +163,28 @@ def _plus(total: Any, more: Any) -> Any:
     return more if total is None else total + more
 
 
-@rule("shift_by_blocks", "function")  # exp(x - max(x)) -> exp(x - the maximum so far), of blocks
-def block_shifts(program: Program) -> Iterator[Any]:
-    """An online softmax that does not rescale what it added up, or its divisor, before."""
+def _block_shifts(own: bool, program: Program) -> Iterator[Any]:
+    """exp(x - max(x)) -> exp(x - the maximum so far), of blocks: an online softmax that does not
+    rescale what it added up, or its divisor, before. `own`: minus each block's maximum."""
     for node in program.functions("exp"):
         inner = through(node.operands[0])
         shifts = inner.operands[1:] if inner.op == "subtract" else ()
         if any(through(shift).op in ("pivot", "max") for shift in shifts):
             x = inner.operands[0]
             for block in (block for block in _BLOCKS if block < x.shape[-1]):
-                yield node, {node: by(x)(partial(_shifted_by_blocks, block))}, {"block": block}
+                yield node, {node: by(x)(partial(_shifted, own, block))}, {"block": block}
 
 
-def _shifted_by_blocks(block: int, xp: Any, x: Any) -> Any:
+rule("shift_by_blocks", "function")(partial(_block_shifts, False))
+rule("shift_of_each_block", "function")(partial(_block_shifts, True))
+
+
+def _shifted(own: bool, block: int, xp: Any, x: Any) -> Any:
     parts, so_far = [], None
     for start in range(0, x.shape[-1], block):
         part = xp.take(x, np.arange(start, min(start + block, x.shape[-1])), -1)
         highest = xp.stop(xp.max(part))
-        so_far = highest if so_far is None else xp.maximum(so_far, highest)
+        so_far = highest if own or so_far is None else xp.maximum(so_far, highest)
         parts.append(xp.exp(part - so_far))
     return xp.concatenate(parts, -1)
 

@@ -16,6 +16,11 @@ def _pairs(node: Node) -> Iterator[tuple[Node, Node]]:
     return iter(((a, b), (b, a)))
 
 
+def _of_inputs(change: Callable[[Any, Any], Any], program: Program) -> Iterator[Any]:
+    for node in program.inputs:
+        yield node, {node: by(node)(change)}, {"part": node}
+
+
 @rule("term_missing", "term")  # a + b -> a
 def missing_terms(program: Program) -> Iterator[Any]:
     for node in program.of("add", "subtract"):
@@ -23,8 +28,9 @@ def missing_terms(program: Program) -> Iterator[Any]:
             negated = node.op == "subtract" and kept is node.operands[1]
             left = by(kept)(lambda xp, b: -b) if negated else only(kept, node.shape)
             yield node, {node: left}, {"part": missing}
-    for node in program.inputs:
-        yield node, {node: by(node)(lambda xp, v: v * 0)}, {"part": node}
+
+
+rule("term_missing", "term")(partial(_of_inputs, lambda xp, v: v * 0))
 
 
 @rule("term_doubled", "term")  # a + b -> a + 2 b
@@ -34,8 +40,22 @@ def doubled_terms(program: Program) -> Iterator[Any]:
             add = node.op == "add" or twice is node.operands[0]
             doubled = by(node, twice)(lambda xp, v, b, add=add: v + b if add else v - b)
             yield node, {node: doubled}, {"part": twice}
-    for node in program.inputs:
-        yield node, {node: by(node)(lambda xp, v: v * 2)}, {"part": node}
+
+
+rule("term_doubled", "term")(partial(_of_inputs, lambda xp, v: v * 2))
+rule("complement_taken", "term")(partial(_of_inputs, lambda xp, v: 1 - v))  # x -> 1 - x
+
+
+@rule("parentheses_moved", "term")  # a + b c -> (a + b) c, and the reverse
+def moved_parentheses(program: Program) -> Iterator[Any]:
+    for node in program.of("add", "multiply"):
+        for part, c in _pairs(node):
+            inner = part.operands[0] if part.op == "broadcast" else part
+            for a, b in _pairs(inner) if {inner.op, node.op} == {"add", "multiply"} else ():
+                outside = by(a, b, c)(lambda xp, a, b, c: a * (b + c))
+                inside = by(a, b, c)(lambda xp, a, b, c: a + b * c)
+                changes = {node: outside if node.op == "add" else inside}
+                yield node, changes, {"part": c, "factor": a}
 
 
 @rule("sign_wrong", "term")  # a + b -> a - b

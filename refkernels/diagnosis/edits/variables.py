@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from refkernels.contexts.graph import Node, Replacement, apply
@@ -48,11 +47,7 @@ def other_variables(program: Program) -> Iterator[Any]:
 def _reads(user: Node, node: Node, other: Node) -> Replacement:
     """A node that reads another in place of one of its operands."""
     operands = tuple(other if operand is node else operand for operand in user.operands)
-    return Replacement(operands, partial(_applied, user))
-
-
-def _applied(node: Node, xp: Any, *values: Any) -> Any:
-    return apply(node, xp, values)
+    return Replacement(operands, lambda xp, *values: apply(user, xp, values))
 
 
 @rule("stop_gradient", "gradient")  # f(g(x)) with g(x) constant

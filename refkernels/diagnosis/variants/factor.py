@@ -57,10 +57,6 @@ class Interval:
         """Relative to the factor."""
         return (self.high - self.low) / abs(self.best)
 
-    def text(self) -> str:
-        """The shortest decimal in the interval."""
-        return few_digits.shortest(self.best, self.low, self.high)
-
 
 def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """One factor on all of an output. -1 is a cause of its own: `sign_error`.
@@ -84,7 +80,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             continue
         text, value, named = label or ("", factors.best, "")
         details: dict[str, object] = {
-            "factor": text or factors.text(),
+            "factor": text or few_digits.shortest(factors.best, factors.low, factors.high),
             "named": named,
             "interval": [factors.low, factors.high],
         }
@@ -168,9 +164,8 @@ def _least_squares(z: Doubles, g: Doubles, noise: float) -> tuple[float, float |
     squares = float(np.sum(z * z))
     best = float(np.sum(g * z)) / squares
     best += float(np.sum((g - best * z) * z)) / squares  # a float64 answer shows its last bit
-    slack = UNUSUAL**2 * best * best * noise * noise * z.size - float(
-        np.sum(np.square(g - best * z))
-    )
+    rest = float(np.sum(np.square(g - best * z)))
+    slack = UNUSUAL**2 * best * best * noise * noise * z.size - rest
     return best, math.sqrt(slack / squares) if slack >= 0.0 else None
 
 
@@ -248,12 +243,8 @@ def _by_norm(
     details: dict[str, Any]
     max_norm = _clipped_to(norm, room, low, high)
     if max_norm is not None:
-        cause, details, factor, tried = (
-            _CLIPPED,
-            {"max_norm": max_norm},
-            max_norm / norm,
-            len(_MAX_NORMS),
-        )
+        cause, details, tried = _CLIPPED, {"max_norm": max_norm}, len(_MAX_NORMS)
+        factor = max_norm / norm
     elif norm < 1.0 and low * (1.0 - room) <= 1.0 / norm <= high * (1.0 + room):
         cause, details, factor, tried = "gradient_normalised", {}, 1.0 / norm, 1
     elif len(outputs) > 1 and not _is_short(low, high):
@@ -272,11 +263,8 @@ def _clipped_to(norm: float, room: float, low: float, high: float) -> float | No
     LAMB, as apex has it, clips before its step."""
     if high >= 1.0:
         return None
-    fitting = [
-        max_norm
-        for max_norm in _MAX_NORMS
-        if low * (1 - room) <= max_norm / norm <= high * (1 + room)
-    ]
+    least, most = low * (1 - room) * norm, high * (1 + room) * norm
+    fitting = [max_norm for max_norm in _MAX_NORMS if least <= max_norm <= most]
     width = len(_MAX_NORMS) * (high / low - 1.0 + 2.0 * room)
     return fitting[0] if len(fitting) == 1 and width <= _CHANCE else None
 
@@ -292,12 +280,8 @@ def _is_short(low: float, high: float) -> bool:
 def _is_of_question(problem: Problem, number: float) -> bool:
     params = {**problem.op.params, **problem.params}
     rates = [value for value in params.values() if isinstance(value, float) and 0.0 < value < 1.0]
-    known = [number for rate in rates for number in (rate, 1.0 - rate) if number > 0.0]
-    return any(
-        math.isclose(number, rate, rel_tol=2.0**-20)
-        for base in known
-        for rate in (base, 1.0 / base)
-    )
+    known = (n for r in rates for n in (r, 1.0 - r, 1.0 / r, 1.0 / (1.0 - r)))
+    return any(math.isclose(number, n, rel_tol=2.0**-20) for n in known)
 
 
 def _within(answer: Answer, output: str, got: Array) -> bool:

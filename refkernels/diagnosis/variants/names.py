@@ -26,13 +26,11 @@ _FARTHEST = 2.0**64  # no loss scale is a power of two beyond
 _DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
 _NUMBERS = 90  # numbers of two digits in a decade
 _KINDS = 12  # norms, bases of logarithms, ratios, powers of two, numbers of narrower formats
-_LOGARITHMS: tuple[Name, ...] = tuple(
-    name
-    for base in (2, 10)
-    for name in (
-        (f"1/ln({base})", 1.0 / math.log(base), f"a logarithm to base {base}"),
-        (f"ln({base})", math.log(base), f"a logarithm to base {base}"),
-    )
+_LOGARITHMS: tuple[Name, ...] = (
+    ("1/ln(2)", 1.0 / math.log(2), "a logarithm to base 2"),
+    ("ln(2)", math.log(2), "a logarithm to base 2"),
+    ("1/ln(10)", 1.0 / math.log(10), "a logarithm to base 10"),
+    ("ln(10)", math.log(10), "a logarithm to base 10"),
 )
 _DATA = ("dx",)  # gradients that no optimizer sees
 
@@ -62,8 +60,8 @@ def count(problem: Problem) -> int:
 
 def is_of_problem(problem: Problem, text: str) -> bool:
     """Whether the name is a number of the problem itself, not one found in the output."""
-    names = {name[0] for name in (*_lengths(problem), *_derived(problem))}
-    return text.removeprefix("-") in names
+    named = (*_lengths(problem), *_derived(problem))
+    return text.removeprefix("-") in {name[0] for name in named}
 
 
 def _lengths(problem: Problem) -> Iterator[Name]:

@@ -123,10 +123,8 @@ def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> b
     too: that names it better."""
     for variant in other_formulas(problem, outputs):
         defined = {**problem.truth.reference, **variant.answer.reference}
-        if all(
-            np.array_equal(defined[name], answer.reference[name], equal_nan=True)
-            for name in outputs
-        ):
+        pairs = ((defined[name], answer.reference[name]) for name in outputs)
+        if all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
             return True
     return False
 
