@@ -183,12 +183,21 @@ _SIBLINGS = {
 }  # fmt: skip
 
 
-@rule("other_function", "function")  # tanh for erf, rsqrt for sqrt
+@rule("other_function", "function")  # tanh for erf, rsqrt for sqrt, clip(x, -1, 1) for tanh
 def other_functions(program: Program) -> Iterator[Any]:
     for node in program.functions():
         for other in _SIBLINGS[node.option]:
             sibling = by(*node.operands)(lambda xp, x, name=other: xp.function(name, x))
             yield node, {node: sibling}, {"function": node.option, "other": other}
+    for node in program.functions("tanh", "erf"):
+        cut = by(*node.operands)(lambda xp, x: xp.clip(x, -1, 1))
+        yield node, {node: cut}, {"function": node.option, "other": "clip"}
+    for node in program.of("square"):
+        yield (
+            node,
+            {node: by(*node.operands)(lambda xp, x: abs(x))},
+            {"function": "x²", "other": "|x|"},
+        )
 
 
 _SHARE, _LOGISTIC = "exp(x) / sum(exp(x))", "1 / (1 + exp(-x))"
@@ -216,13 +225,6 @@ def sigmoid_and_softmax(program: Program) -> Iterator[Any]:
 def _softmax(axis: int, xp: Any, minus: Any) -> Any:
     e = xp.exp(-minus - xp.stop(xp.max(-minus, axis)))
     return e / xp.sum(e, axis)
-
-
-@rule("other_function", "function")  # clip(x, -1, 1) for tanh
-def hard_functions(program: Program) -> Iterator[Any]:
-    for node in program.functions("tanh", "erf"):
-        cut = by(*node.operands)(lambda xp, x: xp.clip(x, -1, 1))
-        yield node, {node: cut}, {"function": node.option, "other": "clip"}
 
 
 @rule("base_2", "function")  # 2^x for e^x, log2 for log

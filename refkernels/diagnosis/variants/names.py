@@ -60,8 +60,7 @@ def count(problem: Problem) -> int:
 
 def is_of_problem(problem: Problem, text: str) -> bool:
     """Whether the name is a number of the problem itself, not one found in the output."""
-    named = (*_lengths(problem), *_derived(problem))
-    return text.removeprefix("-") in {name[0] for name in named}
+    return text.removeprefix("-") in {n[0] for n in (*_lengths(problem), *_derived(problem))}
 
 
 def _lengths(problem: Problem) -> Iterator[Name]:
