@@ -46,7 +46,7 @@ _BUDGET = 1 << 28  # elements of nodes: about a second
 _OVERHEAD, _TAPE = 1 << 12, 4  # of a node, in elements; a gradient's cost over its forward pass's
 RIGHT, WRONG = 3.0, 8.0  # bits of an element that merely rounds, and of one that does not
 CHANGE, CHANCE = 2.0**-12, 0.25  # relative, that shows; of elements, that are right by chance
-_FEW, _LEANING = 16, 0.5  # signs, and the share of them that one sign has more than the other
+_FEW, _LEANING = 64, 2.0  # signs; deviations of their mean by chance
 _SPECIAL = 64.0  # bits of a special value that the prediction lacks
 Doubles64 = npt.NDArray[np.float64]
 Predicted = Mapping[str, Doubles64]
@@ -278,7 +278,7 @@ class Screen:
             with np.errstate(all="ignore"):
                 along = (predicted[name] - base) * (self.observed[name].got - base)
             signs = np.sign(along[(bits > WRONG) & np.isfinite(along) & (along != 0.0)])
-            leans = signs.size < _FEW or abs(float(np.mean(signs))) >= _LEANING
+            leans = signs.size < _FEW or abs(np.sum(signs)) >= _LEANING * signs.size**0.5
             if np.any(changed) and spoilt <= most and reached and leans:
                 touched.append(name)
         return sorted(touched, key=lambda name: -self.before[0][name])
