@@ -169,7 +169,7 @@ LOGITS = {
 CHANNELS = {"x": normal(4, 12, 7) * 3 + 2, "weight": normal(12), "bias": normal(1, 12)[0]}
 HEADS = {"q": normal(2, 4, 6, 8), "k": normal(2, 4, 9, 8), "v": normal(2, 4, 9, 5)}
 MISTAKES: tuple[tuple[str, str, dict[str, Any], dict[str, Any], Kernel, Any], ...] = (
-    ("part_multiplied", "attention", {**HEADS, "mask": normal(2, 4, 6, 9)}, {}, attention, True),
+    ("parentheses_moved", "attention", {**HEADS, "mask": normal(2, 4, 6, 9)}, {}, attention, True),
     ("sum_of_squares", "rms_norm", ROWS, {}, rms_norm, True),
     ("param_differs", "group_norm", CHANNELS, {"num_groups": 3}, group_norm, True),
     ("index_reversed", "conv1d", {"x": normal(2, 3, 40), "weight": normal(4, 3, 3)}, {}, conv1d,
