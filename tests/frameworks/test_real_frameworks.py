@@ -52,8 +52,9 @@ def test_its_dtypes_on_the_cpu_are_the_known_ones(name: str, session_for: Sessio
         if name == "mindspore":
             conv = known - {"float64"}
             known = {"rms_norm": set(), "conv1d": conv, "conv2d": conv}.get(op, known)
-        if (name, op) == ("torch", "grouped_matmul"):
-            known = known - {"float64"}
+        if name == "torch":
+            lacking = {"grouped_matmul": {"float64"}, "fft": {"float16", "bfloat16"}}
+            known = known - lacking.get(op, set())
         if (name, op) == ("paddle", "rms_norm"):  # where the CPU has AVX-512
             known = supported & {"float32"}
         if supported != known:

@@ -37,7 +37,7 @@ MEANINGS = {
 }
 """What each verdict means, each flag, status and property, by kind and language."""
 for _lang, _meanings in MEANINGS["meaning"].items():
-    MEANINGS["flag"][_lang].setdefault("unusual", _meanings["unusual"])
+    MEANINGS["flag"][_lang] = {"unusual": _meanings["unusual"], **MEANINGS["flag"][_lang]}
 
 _MARKS = {  # the glyph, the CSS class, and the style in the terminal
     "special_value_mismatch": ("≠", "vs", "bold magenta"),
