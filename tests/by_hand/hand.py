@@ -31,10 +31,8 @@ DEFINITIONS: dict[str, Callable[..., Any]] = {
     **FUNCTIONS, **REDUCTIONS, **NORMS, **LOOKUPS, **PRODUCTS, **LOSSES, **STEPS, **QUANTIZERS,
     **MODELS,
 }  # fmt: skip
-GRADIENTS = {  # where the definition is no derivative
-    "embedding": embedding_gradient,
-    "spectral_norm": spectral_norm_gradient,
-}
+# Where the definition is no derivative:
+GRADIENTS = {"embedding": embedding_gradient, "spectral_norm": spectral_norm_gradient}
 ABSENT = {"weight": 1, "bias": 0}  # what an input that is left out is in the definition
 MORE = 40  # digits of the second computation, beside the first's
 DECIDED = mp.mpf(10) ** -25  # the largest relative uncertainty of a value that decides
