@@ -26,9 +26,8 @@ DOMAINS: dict[tuple[str, str], Any] = {
 }
 """What an input's numbers become where an op is not defined for all."""
 EVEN = {("rotary", "d")}
-FEW = dict.fromkeys(
-    [(op, "t") for op in ("linear_attention", "selective_scan", "gated_delta_rule")], 3
-)
+FEW = {(op, "t"): 3 for op in ("linear_attention", "selective_scan", "gated_delta_rule")}
+FEW["logcumsumexp", "n"] = 20
 """Letters of at most so many: of steps, each of which is computed after the other."""
 SHARED = {"selective_scan": ("h", "g")}
 """A letter whose length is a multiple of another's."""
