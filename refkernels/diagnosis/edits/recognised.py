@@ -31,7 +31,7 @@ _NAMES = tuple(function.name for function in FUNCTIONS)
 _SAMPLE, _FEWEST = 256, 8  # elements
 _BEHIND = 16  # steps from a function to its argument, at most
 _NEAR, _CANCELLED = 1e-9, 2.0**-44  # relative to a value, and to the largest
-_ALIKE = 2.0**-20  # a few roundings of float32
+_ALIKE = 2.0**-20  # a few roundings of float32, of all elements together
 
 
 def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit]:
@@ -40,8 +40,9 @@ def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit
     large numbers, is told as that."""
     for node, argument, name, images in _recognised(program, value_of):
         sample = _sample(value_of(argument))
-        images = {**images, "max(x, 0)": np.maximum(sample, 0.0)}
-        alike = {n for n, image in images.items() if np.allclose(image, sample, _ALIKE, 0.0)}
+        images = images | {n: data(f(_XP, _XP.array(sample))) for n, f in _OTHERS.items()}
+        size = _ALIKE * np.linalg.norm(sample)
+        alike = {n for n, image in images.items() if np.linalg.norm(image - sample) <= size} - {"x"}
         for other in (*_OTHERS, *_NAMES):
             if other not in {name, *alike}:
                 details = {"part": argument, "function": name, "other": other}
@@ -50,8 +51,7 @@ def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit
 
 def changes(node: Node, argument: Node, other: str) -> Edits:
     """The node as another function of its argument."""
-    function = _OTHERS.get(other, lambda xp, x: xp.function(other, x))
-    return {node: by(argument)(function)}
+    return {node: by(argument)(_OTHERS.get(other, lambda xp, x: xp.function(other, x)))}
 
 
 def _recognised(

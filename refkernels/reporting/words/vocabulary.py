@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refkernels.records.words import DIRECTIONS, DTYPES, FAULTS, LEVELS
-from refkernels.reporting.words.catalogues import by_language
+from refkernels.reporting.words.catalogues import Texts, by_language
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ MEANINGS = {
     for kind in ("meaning", "flag", "status", "property")
 }
 """What each verdict means, each flag, status and property, by kind and language."""
-for _lang, _meanings in MEANINGS["meaning"].items():
-    MEANINGS["flag"][_lang] = {"unusual": _meanings["unusual"], **MEANINGS["flag"][_lang]}
+for _lang, _all in MEANINGS["meaning"].items():
+    MEANINGS["flag"][_lang] = Texts(_lang, {"unusual": _all["unusual"], **MEANINGS["flag"][_lang]})
 
 _MARKS = {  # the glyph, the CSS class, and the style in the terminal
     "special_value_mismatch": ("≠", "vs", "bold magenta"),
