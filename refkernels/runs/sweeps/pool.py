@@ -251,9 +251,7 @@ def one_line(error: BaseException) -> str:
 
 def usable_cores() -> int:
     """The processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextlib.contextmanager
@@ -281,19 +279,21 @@ def _finalizing() -> bool:
 
 def _begin(lifeline: Any) -> None:
     """Begin a worker: it leaves Ctrl-C to its parent, and ends when its parent has ended."""
-    if hasattr(signal, "SIGINT"):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ending = threading.Lock()
 
     def watch() -> None:
         try:
             lifeline.poll(None)
             # Numba's lock is a named semaphore, of whose loss Python's tracker would warn. The main
-            # thread may be ending too, and be in the middle of unlinking it.
-            multiprocessing.util._run_finalizers(0)  # type: ignore[attr-defined]
+            # thread may be ending too: neither may end in the middle of the other's unlinking it.
+            with ending:
+                multiprocessing.util._run_finalizers(0)  # type: ignore[attr-defined]
             end = time.monotonic() + _LONGEST_FINALIZER
             while _finalizing() and time.monotonic() < end:
                 time.sleep(_PAUSE)
         finally:
             os._exit(1)
 
+    multiprocessing.util.Finalize(None, ending.acquire, exitpriority=-1)
     threading.Thread(target=watch, daemon=True).start()
