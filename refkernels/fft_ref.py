@@ -39,7 +39,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
             f"n is {x.shape[-2]}, a multiple of the prime {largest}: at most {LARGEST_PRIME} is "
             "supported."
         )
-    return Prepared(inputs, {"inverse": bool(params["inverse"]), "norm": params["norm"]})
+    return Prepared(inputs, params)
 
 
 def _primes(n: int) -> list[int]:

@@ -58,15 +58,15 @@ def prepare_matrix(
 
 def spectral(xp: Any, x: Any, u: Any, iterations: int, eps: Any) -> Any:
     """y and s."""
-    u = xp.reshape(u, (1, 1, x.shape[-2]))
+    u, turned = xp.reshape(u, (1, 1, x.shape[-2])), xp.transpose(x, (0, 2, 1))
 
     def normalised(vector: Any) -> Any:
         return xp.may_store(xp.stop(vector / xp.maximum(xp.norm(vector), eps)))
 
     for _ in range(iterations):
         v = normalised(xp.matmul(u, x))
-        u = normalised(xp.matmul(v, xp.transpose(x, (0, 2, 1))))
-    s = xp.may_store(xp.sum(u * xp.may_store(xp.matmul(v, xp.transpose(x, (0, 2, 1))))))
+        u = normalised(xp.matmul(v, turned))
+    s = xp.may_store(xp.sum(u * xp.may_store(xp.matmul(v, turned))))
     return xp.either(x / s, x * (1 / s)), xp.reshape(s, (1,))
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from refkernels.op import Arrays, Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
-from refkernels.ops.domains import POSITIVE, PROBABILITY
+from refkernels.ops.domains import POSITIVE, PROBABILITY, Domain
 from refkernels.ops.public import enclosure_of, gradients_of, public_names
 from refkernels.softmax_ref import cumulative, faults, formulas, mixtures, sampling, selective
 from refkernels.softmax_ref.cases import CUMULATIVE, SAMPLING, cases_of, selective_cases
@@ -139,7 +139,11 @@ SAMPLING_SOFTMAX = formula_op(
     "x[... n] -> y[... n]",
     coupled="n",
     params={"temperature": 1.0, "top_k": None, "top_p": 1.0, "min_p": 0.0},
-    domains={"temperature": POSITIVE, "top_p": PROBABILITY, "min_p": PROBABILITY},
+    domains={
+        "temperature": POSITIVE,
+        "top_p": Domain(0.0, 1.0, open_least=True),
+        "min_p": PROBABILITY,
+    },
     prepare=sampling.prepare,
     forms=sampling.FORMS,
     cases=SAMPLING,
@@ -243,7 +247,8 @@ def sampling_softmax() -> None:
 
     The bound is proven for p over its sum and for the softmax of the x that are kept, with p kept
     in x's format or not. Where rounding may decide whether p_i is kept it contains 0 and y_i.
-    Raises ValueError for top_p and min_p outside [0, 1] and top_k below 1. Otherwise as `softmax`.
+    Raises ValueError for top_p outside (0, 1], min_p outside [0, 1] and top_k below 1. Otherwise as
+    `softmax`.
     Sources: Holtzman et al. (2020), arXiv:1904.09751; Nguyen et al. (2024), arXiv:2407.01082.
 
     Gradient: dx_i = y_i (dy_i - sum_j y_j dy_j) / temperature: which are kept has no derivative.

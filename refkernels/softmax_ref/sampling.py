@@ -13,6 +13,7 @@ Sources: Holtzman et al. (2020), arXiv:1904.09751 (top-p); Nguyen et al. (2024),
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,12 +67,4 @@ def _probabilities(
     return xp.either(y / total, y * (1 / total))
 
 
-def by_division(xp: Any, **arguments: Any) -> Any:
-    return _probabilities(False, xp, **arguments)
-
-
-def by_mask(xp: Any, **arguments: Any) -> Any:
-    return _probabilities(True, xp, **arguments)
-
-
-FORMS = {"divided": by_division, "masked": by_mask}
+FORMS = {"divided": partial(_probabilities, False), "masked": partial(_probabilities, True)}
