@@ -81,7 +81,9 @@ class Flushed(RoundedArithmetic):
 
     def running(self, total: Any, terms: Any) -> Any:
         """The partial sums. Only cancellation makes one subnormal; the next takes it as a zero."""
-        sums = np.empty_like(terms)
+        sums: Any = super().running(total, terms)
+        if not np.any((sums != 0.0) & (np.abs(sums) < self.format.min_normal)):
+            return sums
         for k in range(terms.shape[-1]):
             total = sums[..., k] = self.plus(total, terms[..., k])
         return sums

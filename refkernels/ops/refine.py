@@ -27,6 +27,7 @@ from refkernels.arithmetic.ladder import Draft, Open, climb
 from refkernels.arithmetic.question import Question
 from refkernels.contexts.arb import Arb
 from refkernels.contexts.rational import Irrational, Rational
+from refkernels.contexts.signs import Signs
 from refkernels.contexts.unbounded import Unbounded
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical
@@ -39,6 +40,7 @@ BUDGET = 1 << 24
 """Elements of the rows read, times precision / 128, for one answer: a few minutes at most."""
 _ALGEBRAIC = 512  # bits; Rational is tried before this precision
 _SHARP = 2.0**-10  # in ulp of binary64: tight for inputs of that format
+_SMALL = 2.0**-1000
 _EXACT = threading.RLock()  # Arb's precision is global to the process
 Enclosures = dict[str, Enclosure]
 
@@ -104,6 +106,7 @@ class _AnswerSoFar:
         self.known = {name: Draft.of(answer.reshape(-1)) for name, answer in drafts.items()}
         if left and not self.question.finite:
             left = self._with_specials(left, only_finite=False)
+        left = self._with_signs(left)
         steps = [("double_double", self._double_double), ("exact", self._exact)]
         climb(self.known, left, "float64", steps, self._undecided)
         return {n: self.known[n].enclosure().reshape(answer.shape) for n, answer in drafts.items()}
@@ -118,6 +121,21 @@ class _AnswerSoFar:
         """The elements that are still open."""
         marks = {name: self._undecided(marked) for name, marked in self._at(left).items()}
         return {name: left[name][marked] for name, marked in marks.items() if marked.any()}
+
+    def _with_signs(self, left: Open) -> Open:
+        """The signs of numbers too small for binary64, as what a softmax gives to a masked score.
+        Returns the elements that are still open."""
+        small = {}
+        for name, answer in self._at(left).items():
+            size = np.abs(answer.hi) + answer.radius
+            small[name] = left[name][(size < _SMALL) & (np.abs(answer.hi) <= answer.radius)]
+        selection = Selection(
+            self.formula, self.question, {n: i for n, i in small.items() if i.size}
+        )
+        for name, answer in selection.read(Signs(), enclosing.value).items():
+            places = selection.wanted[name]
+            self.known[name].put(places, enclosing.narrower(self.known[name].at(places), answer))
+        return self._open(left)
 
     def _double_double(self, left: Open) -> Enclosures:
         sharper = Selection(self.formula, self.question, left).read(

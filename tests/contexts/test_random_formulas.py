@@ -16,6 +16,7 @@ from test_double_double_context import outside as outside_double_double
 
 from refkernels.contexts import Arb, Ball, CommonErrors, DoubleDouble
 from refkernels.contexts.context import FUNCTIONS
+from refkernels.contexts.signs import Signs
 
 SHAPE = (3, 4)
 
@@ -89,6 +90,28 @@ def test_arb_lies_in_double_double_and_ball(part: int) -> None:
             assert all(isinstance(z, flint.arb) for z in truth.data.flat)
         finite += int(np.isfinite(readings[1].tail.radius).sum())
     assert finite > 200 * HUNT
+
+
+def test_signs_are_those_of_the_exact_values() -> None:
+    """Of numbers up to 1e4, whose exponentials leave float64's range."""
+    told = 0
+    for seed in range(40 * HUNT):
+        x, y = 1e3 * inputs(seed, "float64")
+        xp = Signs()
+        reading = formula(seed)(xp, xp.array(x), xp.array(y))
+        known = np.isfinite(reading.sign)
+        with Arb(1000) as arb:
+            truth = formula(seed)(arb, arb.array(x), arb.array(y)).data
+            signs = [(z > 0) - (z < 0) for z in truth[known]]
+        assert reading.sign[known].tolist() == signs, seed
+        enclosure = reading.enclosure()
+        sided = known & (reading.sign != 0) & (abs(reading.mid) <= reading.radius)
+        assert np.all(np.sign(enclosure.hi) == reading.sign, where=sided)
+        ends = np.abs(enclosure.hi) + enclosure.radius
+        assert np.all(np.abs(enclosure.hi) == enclosure.radius, where=sided)
+        assert all(abs(z) < flint.arb(end) for z, end in zip(truth[sided], ends[sided]))
+        told += int(sided.sum())
+    assert told > 40 * HUNT
 
 
 @pytest.mark.parametrize(("working", "storage"), ARITHMETICS, ids=str)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import refkernels
+from refkernels import registry
 from refkernels.arithmetic import tiers
 from refkernels.ops import TwoStage, refine
 
@@ -74,6 +75,20 @@ def test_ties_are_decided_exactly() -> None:
     rounded, certified = y.round("float32")
     assert certified.all()
     np.testing.assert_array_equal(rounded, 1.0)
+
+
+def test_the_sign_of_a_softmax_too_small_for_binary64_needs_no_more_bits() -> None:
+    """A score that a mask lowers by 10,000 gives a positive number, whose float32 is +0."""
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    x[:, 3:] -= 1e4
+    softmax = registry.ops()["softmax"]
+    with tiers.counted() as tally:
+        y = softmax.forward(x=x, certify=F32)["y"]
+        dx = softmax.backward(dy=x, x=x, certify=F32)["dx"]
+    assert set(tally) == {"float64"}
+    assert not np.signbit(y.round("float32")[0][:, 3:]).any()
+    exact = softmax.backward(dy=x, x=x, certify=("ulp", "float64", 1e-6))["dx"]
+    np.testing.assert_array_equal(np.sign(dx.hi), np.sign(exact.hi))
 
 
 def test_what_is_not_defined_is_the_definition_s_nan() -> None:
