@@ -109,7 +109,9 @@ def test_signs_are_those_of_the_exact_values() -> None:
         assert np.all(np.sign(enclosure.hi) == reading.sign, where=sided)
         ends = np.abs(enclosure.hi) + enclosure.radius
         assert np.all(np.abs(enclosure.hi) == enclosure.radius, where=sided)
-        assert all(abs(z) < flint.arb(end) for z, end in zip(truth[sided], ends[sided]))
+        assert all(
+            abs(z) < flint.arb(end) for z, end in zip(truth[sided], ends[sided], strict=True)
+        )
         told += int(sided.sum())
     assert told > 40 * HUNT
 
