@@ -79,7 +79,7 @@ class Signs(Ball):
         return self._with(super().primitive(name, a), sign)
 
     def sum(self, a: Value, axis: int = -1) -> BallValue:
-        signs = np.moveaxis(*_signs(a), axis, 0)
+        signs = np.moveaxis(_signs(a)[0], axis, 0)
         return self._with(super().sum(a, axis), np.expand_dims(_of_sum(signs), axis))
 
     def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> BallValue:
