@@ -32,6 +32,7 @@ from refkernels.contexts.rational import Irrational, values
 from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.shuffled import Shuffled
 from refkernels.contexts.signed_zeros import SignedZeros
+from refkernels.contexts.signs import Signs
 from refkernels.contexts.tensor_cores import TensorCores
 from refkernels.contexts.unstored import Unstored
 
@@ -131,7 +132,7 @@ EVERY = [
     *(Shuffled(0), Unbounded(), Doubles(), Unstored("bfloat16")),
     *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
     *(Flushed("float32"), Reachable("float32"), SignedZeros(), TensorCores("bfloat16")),
-    FastFunctions("float32", COMPILED["Triton"]),
+    *(FastFunctions("float32", COMPILED["Triton"]), Signs()),
 ]
 in_every_context = pytest.mark.parametrize("xp", EVERY, ids=lambda c: c.name)
 
