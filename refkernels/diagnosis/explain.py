@@ -186,7 +186,7 @@ def _candidates(
     weighable = {c.output for c in (*variants, *models) if c.prediction is not None}
     weighable |= {name for name, fit in fits.items() if fit.ordinary}
     others = {name: got for name, got in outputs.items() if name not in weighable}
-    for source in (elsewhere.exchanged_axes, views.other_settings):
+    for source in (elsewhere.moved_outputs, views.other_settings):
         variants += scoring.candidates(problem, others, fits, source(problem, others))
     kept = patterns.drop_unexplained(_merged(variants, models))
     return kept, sum(candidate.trials for candidate in (*variants, *models))

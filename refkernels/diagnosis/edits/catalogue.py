@@ -32,13 +32,21 @@ _TRANSPARENT = frozenset(("move", "broadcast", "store", "saved", "narrow"))
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit of one program. `details`: its numbers and its formula, for the words."""
+    """One edit of one program. `details`: its numbers and its formula, for the words. `number`: of
+    the edits of one kind at one place with the same details, which one it is."""
 
     kind: str
     family: str
     place: Node
     changes: Edits
     details: Mapping[str, Any] = field(default_factory=dict)
+    number: int = 0
+
+    def identity(self, program: Program) -> tuple[Any, ...]:
+        """What makes it known in the same formula's graph at other shapes, but for its number."""
+        places = program.places
+        details = ((n, places.get(v) if isinstance(v, Node) else v) for n, v in self.details.items())
+        return self.kind, places[self.place], *(f"{name}={value!r}" for name, value in details)
 
 
 class Proposal(NamedTuple):
@@ -73,6 +81,11 @@ class Program:
     def nodes(self) -> list[Node]:
         """The nodes that are numbers, in the order of the formula."""
         return [node for node in self.graph.nodes if node.op not in CONDITIONS]
+
+    @cached_property
+    def places(self) -> dict[Node, int]:
+        """Where each node stands in the graph."""
+        return {node: k for k, node in enumerate(self.graph.nodes)}
 
     @cached_property
     def inputs(self) -> list[Node]:

@@ -209,25 +209,15 @@ def shifted_outputs(program: Program) -> Iterator[Any]:
     for node in filter(None, dict.fromkeys(program.graph.outputs)):
         for axis in (k for k in range(-len(node.shape), 0) if node.shape[k] > 1):
             for how, step in (("previous", 1), ("next", -1)):
-                moved = by(node)(
-                    lambda xp, v, axis=axis, step=step: xp.where(
-                        _outside(v.shape, axis, step), xp.number(0), _rolled(xp, v, axis, step)
-                    )
-                )
+                moved = by(node)(partial(_with_zeros, axis, step))
                 yield node, {node: moved}, {"how": how, "axis": axis}
 
 
-def _rolled(xp: Any, value: Any, axis: int, step: int) -> Any:
-    return xp.rearrange(lambda part: np.roll(part, step, axis), value)
-
-
-def _outside(shape: tuple[int, ...], axis: int, step: int) -> Any:
-    """The elements along the axis that a shift fills in."""
-    filled = np.zeros(shape, np.bool_)
-    edge = [slice(None)] * len(shape)
-    edge[axis] = slice(0, step) if step > 0 else slice(step, None)
-    filled[tuple(edge)] = True
-    return filled
+def _with_zeros(axis: int, step: int, xp: Any, value: Any) -> Any:
+    """Shifted along the axis, with 0 from outside."""
+    inside = _moved("shifted", step, axis, np.ones(value.shape, np.bool_))
+    rolled = xp.rearrange(lambda part: np.roll(part, step, axis), value)
+    return xp.where(inside, rolled, xp.number(0))
 
 
 @rule("part_unwritten", "index")  # [a, b] -> [a, 0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections import Counter
+from collections.abc import Container, Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -30,8 +31,12 @@ def edits_of(program: Program, kinds: Container[str] | None = None) -> list[Edit
         for proposal in propose(program)
     ]
     parts = [part for edit in edits for part in _at_one_use(program, edit)]
+    seen, numbered = Counter[Hashable](), list[Edit]()
+    for edit in (*edits, *_everywhere(edits), *parts):
+        numbered.append(replace(edit, number=seen[identity := edit.identity(program)]))
+        seen[identity] += 1
     # What a term left out says as well, another variable says last.
-    return sorted([*edits, *_everywhere(edits), *parts], key=lambda e: e.family == "variable")
+    return sorted(numbered, key=lambda edit: edit.family == "variable")
 
 
 def _everywhere(edits: list[Edit]) -> Iterator[Edit]:

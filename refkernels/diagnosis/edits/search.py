@@ -355,9 +355,9 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     if solution is None:
         return None
     value = solution.told
-    changes = knob.changes(value)
+    kind = CONSTANT if knob.holds(value) else knob.kind
     details = {**knob.details, "value": value, "interval": [solution.low, solution.high]}
-    edit = Edit(knob.kind, "constant", knob.place, changes, details)
+    edit = Edit(kind, "constant", knob.place, KINDS[kind](knob.place)(value), details)
     return _read(screen, (edit,) if first is None else (first, edit), solution.price)
 
 
@@ -462,16 +462,6 @@ _constants, _limits = (functools.partial(_numbers, constant=part) for part in (T
 _ONE = (_single, _ranges, _constants, _moved, _limits)  # stages that look for one fault
 
 
-def _identity(edit: Edit, program: Program) -> tuple[Any, ...]:
-    """What makes an edit known in the same formula's graph at other shapes."""
-    number = {node: k for k, node in enumerate(program.graph.nodes)}
-    details = tuple(
-        (name, number.get(value) if isinstance(value, Node) else value)
-        for name, value in edit.details.items()
-    )
-    return edit.kind, number[edit.place], details
-
-
 def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Graph) -> Edits:
     """The same edits in another graph of the formula. Where the result then depends on a pivot,
     kernels take the maximum."""
@@ -490,7 +480,7 @@ def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Gr
             how = (edit.details[name] for name in ("start", "stop", "counted", "twice"))
             changes |= reductions.with_terms(nodes, *how)[0]
         else:
-            identity = _identity(edit, screen.program)
-            same = (e.changes for e in edits_of(program) if _identity(e, program) == identity)
-            changes |= next(same)
+            identity = edit.identity(screen.program), edit.number
+            every = edits_of(program, {edit.kind})
+            changes |= next(e.changes for e in every if (e.identity(program), e.number) == identity)
     return maxima(program, changes) if with_maxima else changes

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis import few_digits
-from refkernels.diagnosis.edits.catalogue import Program, by, is_number, through
+from refkernels.diagnosis.edits.catalogue import Program, by, is_number, shaped, through
 from refkernels.diagnosis.edits.screen import CHANCE, CHANGE, RIGHT, WRONG, Observation
 
 Doubles = npt.NDArray[np.float64]
@@ -74,6 +74,11 @@ class Knob(NamedTuple):
         if self.kind in ("floored", "capped", "clamped") and self.ordered.size:
             return bool((value < self.ordered[0]) == (self.kind != "floored"))
         return abs(value) <= _FAR * self.largest
+
+    def holds(self, value: float) -> bool:
+        """Whether a floor or a ceiling of that size leaves nothing else: it is then a constant."""
+        one_sided = self.kind in ("floored", "capped") and self.ordered.size
+        return bool(one_sided and (value < self.ordered[-1]) == (self.kind == "capped"))
 
     def unchanged(self, low: float, high: float, rounding: float) -> bool:
         """Whether the interval holds the present value, but for what kernels round: a factor of
@@ -184,7 +189,9 @@ def _limited(limit: Callable[[Any, Any, Any], Any]) -> Callable[[Node], Callable
 
 
 KINDS: dict[str, Callable[[Node], Callable[[float], Edits]]] = {
-    CONSTANT: lambda node: lambda v: {node: Replacement((), lambda xp: xp.number(v))},
+    CONSTANT: lambda node: lambda v: {
+        node: Replacement((), lambda xp: shaped(xp, xp.number(v), node.shape))
+    },
     "floored": _limited(lambda xp, x, v: xp.maximum(x, v)),
     "capped": _limited(lambda xp, x, v: xp.minimum(x, v)),
     "clamped": _limited(lambda xp, x, v: xp.maximum(xp.minimum(x, v), -v)),

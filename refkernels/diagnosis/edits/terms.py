@@ -243,6 +243,21 @@ def _of_results(change: Callable[[Any, Any], Any], program: Program) -> Iterator
         yield node, {node: by(node)(change)}
 
 
+_OF_INPUTS: dict[str, Callable[[Any, Any], Any]] = {
+    "exp": lambda xp, x: xp.exp(x),
+    "log": lambda xp, x: xp.log(x),
+    "sigmoid": lambda xp, x: 1 / (1 + xp.exp(-x)),
+    "softmax": lambda xp, x: _softmax(-1, xp, -x),
+}
+
+
+@rule("input_transformed", "input")  # x -> softmax(x), of what was given as probabilities
+def transformed_inputs(program: Program) -> Iterator[Any]:
+    for node in program.inputs:
+        for name, function in _OF_INPUTS.items():
+            yield node, {node: by(node)(function)}, {"part": node, "function": name}
+
+
 rule("fused_relu", "function")(partial(_of_results, lambda xp, y: xp.maximum(y, xp.number(0))))
 rule("root_of_result", "function")(partial(_of_results, lambda xp, y: xp.sqrt(y)))
 

@@ -20,6 +20,7 @@ from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
+from refkernels.op import Op
 
 _USUAL = (1, 2, 4, 8, 16, 32)
 _MOST_LIMITS = 32
@@ -39,8 +40,9 @@ def other_settings(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Other params, and whole numbers that are read otherwise, such as targets: they are in a graph
     only by the masks and indices that were made of them."""
     asked = {**problem.op.params, **problem.params}
+    words = _words(problem.op) if any(isinstance(x, str) for x in asked.values()) else {}
     whole = {name: array for name, array in problem.inputs.items() if array.dtype.kind in "iu"}
-    every = itertools.chain(_settings(asked), _limited(whole), _views(whole))
+    every = itertools.chain(_settings(asked, words), _limited(whole), _views(whole))
     yield from _nearest(problem, outputs, every)
 
 
@@ -71,10 +73,19 @@ def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterat
             yield Variant(cause, details, problem.ask(view.inputs, view.params), trials=len(views))
 
 
-def _settings(asked: Mapping[str, Any]) -> Iterator[View]:
-    """Whole numbers one off, doubled, halved or usual; truth values inverted; two exchanged."""
+def _words(op: Op) -> dict[str, list[str]]:
+    """The words that params have in the op's own cases."""
+    built = [case.build(case.dtypes[0])[1] for case in op.cases()]
+    names = dict.fromkeys(name for params in (op.params, *built) for name in params)
+    every = {n: dict.fromkeys(p[n] for p in (op.params, *built) if n in p) for n in names}
+    return {name: [x for x in values if isinstance(x, str)] for name, values in every.items()}
+
+
+def _settings(asked: Mapping[str, Any], words: Mapping[str, list[str]]) -> Iterator[View]:
+    """Whole numbers one off, doubled, halved or usual; other words; truth values inverted; two
+    exchanged."""
     for name, value in asked.items():
-        others: list[Any] = []
+        others: list[Any] = [word for word in words.get(name, ()) if word != value]
         if isinstance(value, bool):
             others = [not value]
         elif isinstance(value, int):

@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.edits import names
+from refkernels.diagnosis.edits.indices import by_parts, changes_of
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 from refkernels.op import Op
 
 _NAN, _INFINITE = 5.0, 3.0  # their substitutes, where the largest number is 1
 _MOST_ROWS = 2048  # up to here, all distances are computed
+_NEAR = 2.0**-6  # relative: an element that is another one, rounded
 _NEAREST = 8  # rows that the first row of a rotation may be
 
 
@@ -143,15 +146,23 @@ def other_axis(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 yield Variant("wrong_axes", {"axes": [alternative]}, answer)
 
 
-def exchanged_axes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Two axes of an output exchanged, in an array of its own shape: a transposition too many, or a
-    reshape in its place, as where heads are merged."""
+def moved_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The elements of an output in other places, in an array of its own shape: two axes exchanged,
+    as where heads are merged, halves for pairs, a reversed axis. The way that puts most elements
+    right is answered."""
     for name, got in outputs.items():
-        pairs = list(itertools.combinations(range(got.ndim), 2))
-        if got.shape != problem.truth.reference[name].shape:
+        right = np.asarray(problem.truth.reference[name])
+        if got.shape != right.shape or not got.size:
             continue
-        for pair in pairs:
-            if min(got.shape[axis] for axis in pair) > 1:
-                places = np.arange(got.size).reshape(got.shape).swapaxes(*pair).reshape(got.shape)
-                answer, details = problem.truth.taken(name, places), {"axes": list(pair)}
-                yield Variant("axes_exchanged", details, answer, trials=len(pairs))
+        own, wide = np.arange(got.size).reshape(got.shape), to_float64(got)
+        ways = [
+            ("axes_exchanged", {"axes": [*pair]}, own.swapaxes(*pair).reshape(got.shape))
+            for pair in itertools.combinations([k for k, n in enumerate(got.shape) if n > 1], 2)
+        ]
+        for how, axis, change in (*changes_of(got.shape), *by_parts(got.shape)):
+            ways.append(("output_moved", {"output": name, "how": how, "axis": axis}, change(own)))
+        with np.errstate(all="ignore"):
+            near = [np.sum(np.abs(right.flat[w] - wide) <= _NEAR * abs(wide)) for _, _, w in ways]
+        if near and max(near) > got.size / 2:
+            cause, details, places = ways[int(np.argmax(near))]
+            yield Variant(cause, details, problem.truth.taken(name, places), trials=len(ways))
