@@ -29,7 +29,6 @@ from refkernels.diagnosis.hypothesis import (
     Candidate,
     Claim,
     Evidence,
-    Hypothesis,
     Outcome,
     Prediction,
 )
@@ -273,7 +272,7 @@ def code(
     return lengths
 
 
-def weighed(hypothesis: Hypothesis, earned: Doubles, count: int, tried: int) -> Evidence:
+def weighed(hypothesis: Candidate, earned: Doubles, count: int, tried: int) -> Evidence:
     """A hypothesis's evidence from its units' bits, as one of `tried` (model, parameter) pairs."""
     description = math.log2(max(tried, 1)) + hypothesis.price
     total = float(np.sum(earned))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -58,33 +58,6 @@ class Prediction:
     bits_gained: Doubles | None = None
 
 
-class Hypothesis(Protocol):
-    """What may explain an answer to one question.
-
-    `cause`: its stable identifier, `summation_order` where there is nothing to blame; `details`:
-    its numbers; `model`: the name of the algorithm. Its description costs log2 of the `trials` (all
-    that were tried to find it), the best unit's bits for each of the `parameters` that were solved
-    for from the output, and `price` more bits.
-    """
-
-    @property
-    def cause(self) -> str: ...
-    @property
-    def details(self) -> Details: ...
-    @property
-    def model(self) -> str | None: ...
-    @property
-    def trials(self) -> int: ...
-    @property
-    def parameters(self) -> int: ...
-    @property
-    def price(self) -> float: ...
-
-    def predicts(self, output: str) -> Prediction | None:
-        """Its prediction of an output, None where it makes none."""
-        ...
-
-
 @dataclass(frozen=True)
 class Evidence:
     """The evidence for a hypothesis in bits: the code length that it saves on the observations,
@@ -113,7 +86,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Variant:
-    """A `Hypothesis` that the kernel answered another question, maybe for some outputs only."""
+    """A hypothesis that the kernel answered another question, maybe for some outputs only.
+
+    `cause`: its stable identifier, `summation_order` where there is nothing to blame; `details`:
+    its numbers. Its description costs log2 of the `trials` (all that were tried to find it), the
+    best unit's bits for each of the `parameters` that were solved for from the output, and `price`
+    more bits.
+    """
 
     cause: str
     details: Details
@@ -130,8 +109,8 @@ class Variant:
 
 @dataclass(frozen=True)
 class Claim:
-    """A `Hypothesis` about one output: an algorithm that gives its bits, a pattern of its wrong
-    elements, or errors of some size."""
+    """A hypothesis about one output, as `Variant`: an algorithm that gives its bits (`model`: its
+    name), a pattern of its wrong elements, or errors of some size."""
 
     cause: str
     output: str
@@ -152,9 +131,12 @@ class Claim:
         return replace(self, prediction=replace(prediction, alike=max(prediction.alike, alike)))
 
 
+Hypothesis = Variant | Claim
+
+
 @dataclass(frozen=True)
 class Candidate:
-    """A `Hypothesis` that was compared with one output: it reproduces `equal` of the `elements` and
+    """A hypothesis that was compared with one output: it reproduces `equal` of the `elements` and
     leaves an error `over_bound` and `over_plain`. `evidence`: None where bits cannot decide."""
 
     cause: str

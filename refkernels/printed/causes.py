@@ -8,6 +8,7 @@ that of the op for other intervals or other params.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis.edits import names
 from refkernels.diagnosis.edits.usual import faults_of
-from refkernels.diagnosis.variants.elsewhere import SWAPPED_GRADIENTS, exchangeable, second_factor
+from refkernels.diagnosis.variants.elsewhere import SWAPPED_GRADIENTS
 from refkernels.diagnosis.variants.params import USUAL, cause_of
 from refkernels.op import Op
 from refkernels.printed import reach as reaches
@@ -101,18 +103,17 @@ def _other_axes(params: Mapping[str, Any], box: Box) -> Iterator[_Question]:
 
 def _other_inputs(op: Op, box: Box) -> Iterator[_Question]:
     """Inputs in each other's place, transposed, left out, and added twice."""
-    for first, second in exchangeable(op):
-        a, b = box.get(first), box.get(second)
-        if a is None or b is None or a.middle.shape != b.middle.shape:
-            continue
-        if not _same(a, b):
+    named = {fault.cause for fault in op.formulas.faults} if op.formulas else set()
+    named |= {entry["cause"] for entry in names.usual({"op": op.name})}
+    unnamed = named.isdisjoint(("arguments_exchanged", "gate_swapped"))
+    for (first, a), (second, b) in itertools.combinations(box.items(), 2) if unnamed else ():
+        if a.middle.shape == b.middle.shape and not _same(a, b):
             details = {"part": first, "other": second}
             yield "inputs_exchanged", details, _Changed({first: b, second: a}, {})
-    name = second_factor(op)
-    weight = box.get(name) if name is not None else None
-    if name is not None and weight is not None:
-        *_, rows, columns = (0, 1, *weight.middle.shape)
-        if rows == columns and not _same(weight, transposed := weight.transposed()):
+    product = op.sums.get(op.outputs[0])
+    for name in (product.terms.keys() - set(op.row_inputs)) & box.keys() if product else ():
+        *_, rows, columns = (0, 1, *box[name].middle.shape)
+        if rows == columns and not _same(box[name], transposed := box[name].transposed()):
             yield "transposed_weight", {"input": name}, _Changed({name: transposed}, {})
     if "bias" in box and "bias" in op.optional:
         yield "missing_bias", {}, _Changed({"bias": None}, {})

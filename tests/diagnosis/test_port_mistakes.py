@@ -34,6 +34,29 @@ def attention(wrong: bool, q: Any, k: Any, v: Any, mask: Any) -> Any:
     return p / p.sum(-1, keepdims=True) @ v
 
 
+def causal(wrong: bool, q: Any, k: Any, v: Any) -> Any:
+    last = np.arange(len(q[0, 0]))[:, None] + (k.shape[-2] - q.shape[-2] if wrong else 0)
+    scores = q @ k.swapaxes(-1, -2) * F(q.shape[-1] ** -0.5)
+    p = np.where(last >= np.arange(k.shape[-2]), np.exp(scores), 0)
+    return p / p.sum(-1, keepdims=True) @ v
+
+
+def turned(wrong: bool, x: Any, position: Any) -> Any:
+    """Pairs of neighbours, which are written as halves."""
+    angle = position[:, None] / 1e4 ** (np.arange(0, x.shape[-1], 2) / x.shape[-1])
+    pairs = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * angle)
+    parts = pairs.real, pairs.imag
+    return (np.concatenate(parts, -1) if wrong else np.stack(parts, -1).reshape(x.shape)).astype(F)
+
+
+def divergence(wrong: bool, x: Any, target: Any) -> Any:
+    return target * (np.log(target) - (np.exp(x) if wrong else x))
+
+
+def fixed_rms(wrong: bool, x: Any, weight: Any) -> Any:
+    return x / F(2.5) * weight if wrong else rms_norm(False, x, weight)
+
+
 def rms_norm(wrong: bool, x: Any, weight: Any) -> Any:
     total = np.sum if wrong else np.mean
     return x / np.sqrt(total(x * x, -1, keepdims=True) + F(1e-5)) * weight
@@ -170,6 +193,12 @@ CHANNELS = {"x": normal(4, 12, 7) * 3 + 2, "weight": normal(12), "bias": normal(
 HEADS = {"q": normal(2, 4, 6, 8), "k": normal(2, 4, 9, 8), "v": normal(2, 4, 9, 5)}
 MISTAKES: tuple[tuple[str, str, dict[str, Any], dict[str, Any], Kernel, Any], ...] = (
     ("parentheses_moved", "attention", {**HEADS, "mask": normal(2, 4, 6, 9)}, {}, attention, True),
+    ("param_differs", "attention", HEADS, {"causal": "top_left"}, causal, True),
+    ("output_moved", "rotary", {"x": normal(2, 9, 16), "position": np.arange(9)},
+     {"layout": "interleaved"}, turned, True),
+    ("input_transformed", "kl_div", {"x": normal(8, 9), "target": np.abs(normal(1, 8, 9)[0])},
+     {"reduction": "none"}, divergence, True),
+    ("constant_differs", "rms_norm", ROWS, {}, fixed_rms, True),
     ("sum_of_squares", "rms_norm", ROWS, {}, rms_norm, True),
     ("param_differs", "group_norm", CHANNELS, {"num_groups": 3}, group_norm, True),
     ("index_reversed", "conv1d", {"x": normal(2, 3, 40), "weight": normal(4, 3, 3)}, {}, conv1d,

@@ -45,7 +45,9 @@ class Edit:
     def identity(self, program: Program) -> tuple[Any, ...]:
         """What makes it known in the same formula's graph at other shapes, but for its number."""
         places = program.places
-        details = ((n, places.get(v) if isinstance(v, Node) else v) for n, v in self.details.items())
+        details = (
+            (n, places.get(v) if isinstance(v, Node) else v) for n, v in self.details.items()
+        )
         return self.kind, places[self.place], *(f"{name}={value!r}" for name, value in details)
 
 

@@ -239,14 +239,13 @@ def _each_and_every(nodes: Iterable[Node]) -> Iterator[list[Node]]:
 @rule("other_axis", "reduction")  # over another axis, or over all; one reduction, or every one
 def other_axes(program: Program) -> Iterator[Any]:
     reductions = list(program.of(*_OVER_AN_AXIS))
-    for node in reductions:
-        for axes in _other_axes(node):
-            yield node, {node: _over(node, axes)}, {"axes": list(axes), "every": False}
+    alike = [[node] for node in reductions]
     for first in dict.fromkeys(node.option for node in reductions) if len(reductions) > 1 else ():
-        alike = [node for node in reductions if node.option == first]
-        for axes in _other_axes(alike[0]):
-            changes = {node: _over(node, axes) for node in alike}
-            yield alike[0], changes, {"axes": list(axes), "every": True}
+        alike.append([node for node in reductions if node.option == first])
+    for k, nodes in enumerate(alike):
+        for axes in _other_axes(nodes[0]):
+            changes = {node: _over(node, axes) for node in nodes}
+            yield nodes[-1], changes, {"axes": list(axes), "every": k >= len(reductions)}
 
 
 def _other_axes(node: Node) -> Iterator[tuple[int, ...]]:

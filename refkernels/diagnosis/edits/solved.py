@@ -189,9 +189,9 @@ def _limited(limit: Callable[[Any, Any, Any], Any]) -> Callable[[Node], Callable
 
 
 KINDS: dict[str, Callable[[Node], Callable[[float], Edits]]] = {
-    CONSTANT: lambda node: lambda v: {
-        node: Replacement((), lambda xp: shaped(xp, xp.number(v), node.shape))
-    },
+    CONSTANT: lambda node: (
+        lambda v: {node: Replacement((), lambda xp: shaped(xp, xp.number(v), node.shape))}
+    ),
     "floored": _limited(lambda xp, x, v: xp.maximum(x, v)),
     "capped": _limited(lambda xp, x, v: xp.minimum(x, v)),
     "clamped": _limited(lambda xp, x, v: xp.maximum(xp.minimum(x, v), -v)),

@@ -73,15 +73,16 @@ def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterat
             yield Variant(cause, details, problem.ask(view.inputs, view.params), trials=len(views))
 
 
-def _words(op: Op) -> dict[str, list[str]]:
+def _words(op: Op) -> dict[str, dict[str, None]]:
     """The words that params have in the op's own cases."""
-    built = [case.build(case.dtypes[0])[1] for case in op.cases()]
-    names = dict.fromkeys(name for params in (op.params, *built) for name in params)
-    every = {n: dict.fromkeys(p[n] for p in (op.params, *built) if n in p) for n in names}
-    return {name: [x for x in values if isinstance(x, str)] for name, values in every.items()}
+    words: dict[str, dict[str, None]] = {}
+    for params in (op.params, *(case.build(case.dtypes[0])[1] for case in op.cases())):
+        for name, value in params.items():
+            words.setdefault(name, {}).update({value: None} if isinstance(value, str) else {})
+    return words
 
 
-def _settings(asked: Mapping[str, Any], words: Mapping[str, list[str]]) -> Iterator[View]:
+def _settings(asked: Mapping[str, Any], words: Mapping[str, Mapping[str, None]]) -> Iterator[View]:
     """Whole numbers one off, doubled, halved or usual; other words; truth values inverted; two
     exchanged."""
     for name, value in asked.items():

@@ -1,5 +1,5 @@
 """What stands elsewhere: the rows of an output in another order, two outputs or two of an output's
-axes in each other's place, the op along another axis; and the inputs that a caller may confuse."""
+axes in each other's place, the op along another axis."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis.edits import names
 from refkernels.diagnosis.edits.indices import by_parts, changes_of
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
-from refkernels.op import Op
 
 _NAN, _INFINITE = 5.0, 3.0  # their substitutes, where the largest number is 1
 _MOST_ROWS = 2048  # up to here, all distances are computed
@@ -87,11 +85,6 @@ def _matching_rows(rows: Doubles, targets: Doubles) -> Array | None:
 
 SWAPPED_GRADIENTS = ("dweight", "dbias")
 _NAMED: dict[Any, tuple[str, Any]] = {SWAPPED_GRADIENTS: ("swapped_weight_bias_grad", {})}
-_PAIRS = (
-    ("weight", "bias"), ("a", "b"), ("x", "exponent"), ("q", "k"), ("k", "v"), ("m", "v"),
-    ("param", "grad"),
-)  # fmt: skip
-_EXCHANGED = ("arguments_exchanged", "gate_swapped")  # an op's own names for it
 
 
 def exchanged_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -110,22 +103,6 @@ def _swapped(answer: Answer, first: str, second: str) -> Answer:
     whole: Any = (answer.reference, answer.bound, answer.plain)
     exchanged: Any = ({first: part[second], second: part[first]} for part in whole)
     return Answer(*exchanged)
-
-
-def exchangeable(op: Op) -> tuple[tuple[str, str], ...]:
-    """The pairs of inputs that a caller may exchange; none if the op has a name for this."""
-    faults = op.formulas.faults if op.formulas is not None else ()
-    named = {entry["cause"] for entry in names.usual({"op": op.name})}
-    named |= {fault.cause for fault in faults}
-    return () if named.intersection(_EXCHANGED) else _PAIRS
-
-
-def second_factor(op: Op) -> str | None:
-    """The name of a product's second factor, a matrix; None if the op is no product."""
-    product = op.sums.get(op.outputs[0])
-    terms = {} if product is None else product.terms
-    matrices = (name for name, letters in terms.items() if len(letters) > 1)
-    return next((name for name in matrices if name not in op.row_inputs), None)
 
 
 def other_axis(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -155,10 +132,10 @@ def moved_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if got.shape != right.shape or not got.size:
             continue
         own, wide = np.arange(got.size).reshape(got.shape), to_float64(got)
-        ways = [
-            ("axes_exchanged", {"axes": [*pair]}, own.swapaxes(*pair).reshape(got.shape))
-            for pair in itertools.combinations([k for k, n in enumerate(got.shape) if n > 1], 2)
-        ]
+        ways = list[tuple[str, dict[str, Any], Array]]()
+        for pair in itertools.combinations([k for k, n in enumerate(got.shape) if n > 1], 2):
+            exchanged = own.swapaxes(*pair).reshape(got.shape)
+            ways.append(("axes_exchanged", {"axes": [*pair]}, exchanged))
         for how, axis, change in (*changes_of(got.shape), *by_parts(got.shape)):
             ways.append(("output_moved", {"output": name, "how": how, "axis": axis}, change(own)))
         with np.errstate(all="ignore"):
