@@ -33,7 +33,8 @@ _TRANSPARENT = frozenset(("move", "broadcast", "store", "saved", "narrow"))
 @dataclass(frozen=True)
 class Edit:
     """One edit of one program. `details`: its numbers and its formula, for the words. `number`: of
-    the edits of one kind at one place with the same details, which one it is."""
+    the edits of one kind at one place with the same details, which one it is. `alike`: of how many
+    places that look alike, as in the steps of a loop, it changes one."""
 
     kind: str
     family: str
@@ -41,6 +42,7 @@ class Edit:
     changes: Edits
     details: Mapping[str, Any] = field(default_factory=dict)
     number: int = 0
+    alike: int = 1
 
     def identity(self, program: Program) -> tuple[Any, ...]:
         """What makes it known in the same formula's graph at other shapes, but for its number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,38 +22,49 @@ _BY_USE = ("term", "function", "gradient", "arithmetic")
 _WITH_ARRAYS = ("pick", "broadcast", "scatter_add", "array", "truth", "input")
 
 
-def edits_of(program: Program, kinds: Container[str] | None = None) -> list[Edit]:
-    """Every edit that the rules propose, or those of some kinds."""
+def edits_of(
+    program: Program, kinds: Container[str] | None = None, more: Iterable[Edit] = ()
+) -> list[Edit]:
+    """Every edit that the rules propose, or those of some kinds; and those that are `more`."""
     edits = [
         Edit(kind, family, *Proposal(*proposal))
         for kind, family, propose in RULES
         if kinds is None or kind in kinds
         for proposal in propose(program)
     ]
+    edits, everywhere = _everywhere([*edits, *more])
     parts = [part for edit in edits for part in _at_one_use(program, edit)]
     seen, numbered = Counter[Hashable](), list[Edit]()
-    for edit in (*edits, *_everywhere(edits), *parts):
+    for edit in (*edits, *everywhere, *parts):
         numbered.append(replace(edit, number=seen[identity := edit.identity(program)]))
         seen[identity] += 1
     # What a term left out says as well, another variable says last.
     return sorted(numbered, key=lambda edit: edit.family == "variable")
 
 
-def _everywhere(edits: list[Edit]) -> Iterator[Edit]:
-    """An edit at all places that are alike, as in the steps of a loop."""
-    alike: dict[tuple[Any, ...], list[Edit]] = {}
-    for edit in edits:
+def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
+    """The edits, which know how many are alike; and those at all places that are alike."""
+    alike: dict[tuple[Any, ...], list[int]] = {}
+    for k, edit in enumerate(edits):
         if edit.family in _BY_USE and list(edit.changes) == [edit.place]:
             mine, theirs = edit.place.operands, edit.changes[edit.place].operands
             how = [item for item in edit.details.items() if not isinstance(item[1], Node)]
             places = [mine.index(operand) for operand in theirs if operand in mine]
             key = edit.kind, *how, *places, *_looks(edit.place)
-            alike.setdefault(key, []).append(edit)
+            alike.setdefault(key, []).append(k)
+    everywhere = []
     for same in alike.values():
-        changes = {edit.place: edit.changes[edit.place] for edit in same}
+        first, changes = (
+            edits[same[0]],
+            {edits[k].place: edits[k].changes[edits[k].place] for k in same},
+        )
+        for k in same:
+            edits[k] = replace(edits[k], alike=len(same))
         if len(same) > 1 and len(changes) == len(same):
-            details = {**same[0].details, "every": len(same)}
-            yield Edit(same[0].kind, same[0].family, same[0].place, changes, details)
+            everywhere.append(
+                replace(first, changes=changes, details={**first.details, "every": len(same)})
+            )
+    return edits, everywhere
 
 
 def _looks(node: Node, depth: int = 1) -> Iterator[Any]:
@@ -78,4 +89,4 @@ def _at_one_use(program: Program, edit: Edit) -> Iterator[Edit]:
         moved = own._replace(operands=tuple(copy if o is edit.place else o for o in own.operands))
         applied = Replacement(operands, lambda xp, *values, user=user: apply(user, xp, values))
         details = {**edit.details, "use": user}
-        yield Edit(edit.kind, edit.family, edit.place, {copy: moved, user: applied}, details)
+        yield replace(edit, changes={copy: moved, user: applied}, details=details)

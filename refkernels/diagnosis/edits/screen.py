@@ -178,9 +178,10 @@ class Screen:
 
     @cached_property
     def edits(self) -> list[Edit]:
-        """All, but for formats that are no narrower than what the kernel computes in, and the
-        rounding of a result that nothing else reads."""
-        edits = [*edits_of(self.program), *recognised.others(self.program, self.value_of)]
+        """All, but for formats that are no narrower than what the kernel computes in, the rounding
+        of a result that nothing else reads, and gradients that are stopped where none is taken."""
+        edits = edits_of(self.program, None, recognised.others(self.program, self.value_of))
+        edits = [edit for edit in edits if self.derive or edit.family != "gradient"]
         read = {through(a) for n in self.program.nodes if through(n) is n for a in n.operands}
         results = {through(node) for node in self.program.graph.outputs if node} - read
         results |= {through(a) for node in results if node.op == "either" for a in node.operands}

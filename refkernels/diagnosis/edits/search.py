@@ -34,6 +34,7 @@ from refkernels.ops import edits as editing
 from refkernels.ops.formula import Formula, Whole, several
 
 _SURVIVORS, _COMPARED = 4, 12  # of an output
+_MANY = 8  # places that are alike: all of them first, then each
 _FIRST = 16  # edits, of which every two are tried together
 _SAME, _SOLVED = 1e-9, 1e-5  # relative difference of predictions of one program
 _LEAST, _SAVED = 16.0, 0.5  # bits that an edit saves, in all and of each element
@@ -186,15 +187,17 @@ def _screens(problem: Problem, outputs: Arrays) -> tuple[list[Screen], list[Scre
 
 
 def _single(
-    screen: Screen, singles: list[NearEdits], outputs: list[str]
+    screen: Screen, singles: list[NearEdits], outputs: list[str], repeated: bool = False
 ) -> tuple[list[NearEdits], int]:
-    """The nearest single edits, and their number; `singles` receives all that come nearer."""
-    near = _findings(screen)
+    """The nearest single edits, and their number; `singles` receives all that come nearer. Those of
+    one of many places that are alike, as in the steps of a loop, come last."""
+    edits = [edit for edit in screen.edits if (edit.alike > _MANY) == repeated]
+    near = _findings(screen, edits)
     singles += near
-    return _nearest(near, outputs), len(screen.edits)
+    return _nearest(near, outputs), len(edits)
 
 
-def _findings(screen: Screen, first: Edit | None = None) -> list[NearEdits]:
+def _findings(screen: Screen, edits: list[Edit], first: Edit | None = None) -> list[NearEdits]:
     """The edits that come nearer to some output than the program does without them: the right one,
     or one with a first edit."""
     before = {} if first is None else first.changes
@@ -207,7 +210,7 @@ def _findings(screen: Screen, first: Edit | None = None) -> list[NearEdits]:
         for name, d in screen.costs(base)[0].items()
     }
     found = []
-    for edit in screen.edits:
+    for edit in edits:
         possible = first is None or _go_together(first, edit)
         finding = _read(screen, (edit,) if first is None else (first, edit)) if possible else None
         if finding and any(bits <= most[name] for name, bits in finding.distances.items()):
@@ -381,14 +384,15 @@ def _pairs(
     """Two edits, the first of which shortens the code by itself; and how many pairs there are."""
     names = set(outputs) & set(screen.names)
     families = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
-    each = len(screen.edits) + _READINGS * len(families) * len(names)
+    edits = [edit for edit in screen.edits if edit.alike <= _MANY]
+    each = len(edits) + _READINGS * len(families) * len(names)
     pairs: list[NearEdits] = []
     for name in names:
         for (first,) in _firsts(screen, singles, name)[: screen.affordable // max(each, 1)]:
-            pairs += _findings(screen, first)
+            pairs += _findings(screen, edits, first)
             solved = (_solved(screen, knob, name, first) for knob in families)
             pairs += [finding for finding in solved if finding is not None]
-    number = len(screen.edits) + len(families)
+    number = len(edits) + len(families)
     return _fitting(pairs, outputs, number), number
 
 
@@ -459,21 +463,22 @@ def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
 
 
 _constants, _limits = (functools.partial(_numbers, constant=part) for part in (True, False))
-_ONE = (_single, _ranges, _constants, _moved, _limits)  # stages that look for one fault
+_ONE = (_single, _ranges, _constants, _moved, _limits, functools.partial(_single, repeated=True))
 
 
 def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Graph) -> Edits:
     """The same edits in another graph of the formula. Where the result then depends on a pivot,
     kernels take the maximum."""
-    program = Program(graph)
+    program, places = Program(graph), screen.program.places
     changes: dict[Node, Replacement] = {}
     for edit in chain:
-        place = graph.nodes[screen.program.graph.nodes.index(edit.place)]
+        place = graph.nodes[places[edit.place]]
         if "value" in edit.details:
             changes |= KINDS[edit.kind](place)(edit.details["value"])
         elif edit.kind == recognised.KIND:
-            argument = graph.nodes[screen.program.graph.nodes.index(edit.details["part"])]
-            changes |= recognised.changes(place, argument, edit.details["other"])
+            for node, new in edit.changes.items():
+                own, argument = (graph.nodes[places[n]] for n in (node, new.operands[0]))
+                changes |= recognised.changes(own, argument, edit.details["other"])
         elif "twice" in edit.details:
             alike = (nodes for nodes in reductions.over_one_length(program) if nodes[0] is place)
             nodes = next(nodes for nodes in alike if len(nodes) == edit.details["every"])
