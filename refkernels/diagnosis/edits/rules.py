@@ -7,7 +7,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from refkernels.contexts.graph import Node, Replacement, apply
+from refkernels.contexts.graph import Edits, Graph, Node, Replacement, apply
 from refkernels.diagnosis.edits import (  # noqa: F401  (each enters its rules)
     arithmetic,
     indices,
@@ -40,6 +40,13 @@ def edits_of(
         seen[identity] += 1
     # What a term left out says as well, another variable says last.
     return sorted(numbered, key=lambda edit: edit.family == "variable")
+
+
+def again(edit: Edit, program: Program, graph: Graph) -> Edits:
+    """The edit of a program in another graph of the same formula."""
+    other, same = Program(graph), (edit.identity(program), edit.number)
+    alike = (e for e in edits_of(other, {edit.kind}) if (e.identity(other), e.number) == same)
+    return next((edit.changes for edit in alike), {})
 
 
 def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:

@@ -21,7 +21,7 @@ from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits import beside, identities, ranges, recognised, reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, through
 from refkernels.diagnosis.edits.names import axis_of, named
-from refkernels.diagnosis.edits.rules import edits_of
+from refkernels.diagnosis.edits.rules import again
 from refkernels.diagnosis.edits.screen import Screen, maxima
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
 from refkernels.diagnosis.edits.usual import worded
@@ -485,7 +485,5 @@ def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Gr
             how = (edit.details[name] for name in ("start", "stop", "counted", "twice"))
             changes |= reductions.with_terms(nodes, *how)[0]
         else:
-            identity = edit.identity(screen.program), edit.number
-            every = edits_of(program, {edit.kind})
-            changes |= next(e.changes for e in every if (e.identity(program), e.number) == identity)
+            changes |= again(edit, screen.program, graph)
     return maxima(program, changes) if with_maxima else changes

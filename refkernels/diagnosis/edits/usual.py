@@ -8,17 +8,16 @@ its place again in the program of any arrays.
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from refkernels.contexts.graph import Edits, Graph, Node
+from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits import identities, names
 from refkernels.diagnosis.edits.catalogue import XP, Edit, Program, program_of
 from refkernels.diagnosis.edits.names import formula_of
-from refkernels.diagnosis.edits.rules import edits_of
+from refkernels.diagnosis.edits.rules import again, edits_of
 from refkernels.op import Direction, Op
 from refkernels.ops import edits as editing
 from refkernels.ops.edits import Rule
@@ -96,14 +95,10 @@ def _usual(
         except (ValueError, TypeError, IndexError):
             continue  # no graph holds it, or its arrays are others
         rules: list[tuple[dict[str, Any], Rule, Mapping[str, Any]]] = []
-        numbers: Counter[str] = Counter()
         for edit, entry in _named(program, where):
-            cause = entry["cause"]
-            again = functools.partial(_again, cause, numbers[cause], dict(where))
-            numbers[cause] += 1
-            rules.append((entry, again, edit.details))
+            rules.append((entry, functools.partial(again, edit, program), edit.details))
         unstable = _unstable(program, where)
-        rules += [(entry, again, {}) for entry, again in unstable if entry["cause"] not in declared]
+        rules += [(entry, rule, {}) for entry, rule in unstable if entry["cause"] not in declared]
         for entry, rule, known in rules:
             changed = editing.edited(formula, rule)
             changed = changed if derive is None else derive(changed)
@@ -133,8 +128,3 @@ def _named(program: Program, where: Mapping[str, str]) -> Iterator[tuple[Edit, d
         entry = next((e for e in entries if names.fits(e, edit.kind, details)), None)
         if entry is not None:
             yield edit, entry
-
-
-def _again(cause: str, number: int, where: Mapping[str, str], graph: Graph) -> Edits:
-    edits = [edit for edit, entry in _named(Program(graph), where) if entry["cause"] == cause]
-    return edits[number].changes if number < len(edits) else {}
