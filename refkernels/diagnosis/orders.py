@@ -57,16 +57,13 @@ def candidates(terms: int, bias: bool) -> Iterator[Order]:
     places: tuple[Place, ...] = ("last", "first", "start") if bias else ("",)
     for place in places:
         for name in _names(terms):
-            if place in ("first", "start") and not _chained(name):
+            # One accumulator can start at a bias.
+            chained = name.startswith("blocks") or name in ("in sequence", "in sequence, FMA")
+            if place in ("first", "start") and not chained:
                 continue
             order = _order(name, terms, place)
             if order is not None:
                 yield order
-
-
-def _chained(name: str) -> bool:
-    """Whether the order has one accumulator, which can start at a bias."""
-    return name.startswith("blocks") or name in ("in sequence", "in sequence, FMA")
 
 
 @functools.lru_cache(maxsize=1024)

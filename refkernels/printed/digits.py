@@ -135,7 +135,8 @@ def _exact_intervals(tensor: Printed, numbers: npt.NDArray[Any]) -> Intervals:
 def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
     """low, high and the nearest float of every number."""
     scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
-    places = max(map(_decimals, tensor.texts)) if _cuts_zeros(tensor) else None
+    of_numpy = tensor.framework not in _ROUNDED and (tensor.framework != "" or tensor.spaced)
+    places = max(map(_decimals, tensor.texts)) if of_numpy else None  # trailing zeros are cut
     exact = tensor.typed or (
         tensor.framework in _ROUNDED
         and all(text.endswith(".") for text in tensor.texts if _is_finite(text))
@@ -168,11 +169,6 @@ def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
             low, high = min(low, double), max(high, double)
         ends.append((low, high, nearest))
     return ends
-
-
-def _cuts_zeros(tensor: Printed) -> bool:
-    """Whether trailing zeros are cut, as NumPy does."""
-    return tensor.framework not in _ROUNDED and (tensor.framework != "" or tensor.spaced)
 
 
 def _is_finite(text: str) -> bool:

@@ -11,7 +11,7 @@ from hunting import HUNT
 
 import refkernels
 from refkernels import registry
-from refkernels.diagnosis.edits import names, recognised
+from refkernels.diagnosis.edits import names, recognised, rules
 from refkernels.diagnosis.edits.catalogue import Program
 from refkernels.diagnosis.edits.names import formula_of
 from refkernels.diagnosis.edits.rules import RULES, edits_of
@@ -376,3 +376,22 @@ def test_a_convolution_s_gradient_without_the_tail_of_a_sum() -> None:
     inputs = {"dy": dy, "x": x, "weight": weight}
     found = explained("conv1d", inputs, gradients, None, "backward")
     assert (found.cause, found.confidence) == ("dropped_tail", "proven")
+
+
+@pytest.mark.parametrize("op", ["softmax", "rms_norm", "selu", "soft_cross_entropy", "adafactor"])
+def test_every_edit_is_found_again_in_another_graph_of_its_formula(op: str) -> None:
+    case = next(iter(registry.get(op).cases()))
+    arrays, params = case.build("float32")
+    inputs = {name: arrays[name] for name in registry.get(op).takes("forward") if name in arrays}
+    outputs = registry.get(op).plain("forward", inputs, params, "float32")
+    ours, theirs = (Screen(one_kernel(op, inputs, outputs, params)[0], outputs) for _ in (1, 2))
+    edits = edits_of(ours.program)
+    known = {(edit.identity(ours.program), edit.number) for edit in edits}
+    assert len(known) == len(edits)
+    shared = [edit for edit in edits if edit.number or (edit.identity(ours.program), 1) in known]
+    for edit in (*shared, *edits[::19]):
+        found = ours.predicted(edit.changes)
+        again = theirs.predicted(rules.again(edit, ours.program, theirs.program.graph))
+        for name in found or {}:
+            assert again is not None
+            assert np.array_equal(found[name], again[name], equal_nan=True)

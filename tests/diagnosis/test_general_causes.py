@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hunting import one_in
 
 import refkernels
 from refkernels import registry
@@ -196,3 +197,105 @@ def test_a_factor_of_copies_and_sums_is_found() -> None:
         outputs = {"dweight": dweight * np.float32(factor)}
         explanation = refkernels.explain("embedding", inputs, outputs, {}, "backward")
         assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven")
+
+
+def test_running_statistics_that_stay_as_they_were_are_named() -> None:
+    x = RNG.standard_normal((4, 6, 3)).astype(np.float32)
+    weight, bias, mean = (RNG.standard_normal(6).astype(np.float32) for _ in range(3))
+    var = RNG.uniform(0.5, 2.0, 6).astype(np.float32)
+    centred = x - x.mean(axis=(0, 2), keepdims=True)
+    root = np.sqrt(np.square(centred).mean(axis=(0, 2), keepdims=True) + np.float32(1e-5))
+    y = centred / root * weight[:, None] + bias[:, None]
+    inputs = {"x": x, "weight": weight, "bias": bias, "running_mean": mean, "running_var": var}
+    outputs = {"y": y, "new_mean": mean.copy(), "new_var": var.copy()}
+    explanation = refkernels.explain("batch_norm", inputs, outputs)
+    assert (explanation.cause, explanation.confidence) == ("running_statistics_kept", "proven")
+
+
+@pytest.mark.parametrize("cause", ["label_wrapped", "invalid_label_ignored"])
+def test_labels_of_nll_that_are_no_class_are_named(cause: str) -> None:
+    x = RNG.standard_normal((8, 7))
+    target = RNG.integers(0, 7, 8)
+    target[2] = -1
+    loss = -x[np.arange(8), target % 7]
+    if cause == "invalid_label_ignored":
+        loss[2] = 0.0
+    inputs, params = {"x": x, "target": target}, {"reduction": "none"}
+    explanation = refkernels.explain("nll", inputs, {"loss": loss}, params)
+    assert (explanation.cause, explanation.confidence) == (cause, "proven")
+
+
+SHAPES = ((16, 16), (64, 100), (200, 33))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_numpy_s_layernorm_in_float64_has_no_cause(shape: tuple[int, int]) -> None:
+    explanations = []
+    for seed in one_in(3, range(3)):
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal(shape) * 10.0 ** int(rng.integers(-3, 2))
+        mean = x.mean(1, keepdims=True)
+        rstd = 1.0 / np.sqrt(((x - mean) ** 2).mean(1, keepdims=True) + 1e-5)
+        outputs = {"y": (x - mean) * rstd, "mean": mean[:, 0], "rstd": rstd[:, 0]}
+        explanations.append(refkernels.explain("layernorm", {"x": x}, outputs, {"eps": 1e-5}))
+    assert [explanation.verdict for explanation in explanations] == ["rounding"] * len(explanations)
+    assert {explanation.cause for explanation in explanations} <= {None, "summation_order"}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_unbiased_variance_in_float64_is_named(shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(1).standard_normal(shape)
+    mean = x.mean(1, keepdims=True)
+    rstd = 1.0 / np.sqrt(x.var(1, ddof=1, keepdims=True) + 1e-5)
+    explanation = refkernels.explain("layernorm", {"x": x}, {"y": (x - mean) * rstd}, {"eps": 1e-5})
+    assert (explanation.verdict, explanation.cause) == ("exceeds_bound", "unbiased_variance")
+    assert explanation.confidence in ("proven", "matched")
+
+
+ROWS = np.random.default_rng(11).standard_normal((16, 1000)).astype(np.float32)
+
+
+def without(start: int, stop: int) -> Any:
+    kept = ROWS.copy()
+    kept[:, start:stop] = 0
+    return kept
+
+
+def cause_of(op: str, inputs: Any, output: str, got: Any) -> tuple[str | None, Any]:
+    explanation = refkernels.explain(op, inputs, {output: got})
+    return explanation.cause, dict(explanation.candidates[0].details)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(128, 256), (0, 7), (999 - 64, 999), (500, 501)])
+def test_the_range_that_a_sum_lacks_is_found(start: int, stop: int) -> None:
+    expected = "part_of_sum_left_out", {"n": 1000, "start": start, "stop": stop}
+    kept = without(start, stop)
+    assert cause_of("sum", {"x": ROWS}, "y", kept.sum(axis=1)) == expected
+    assert cause_of("mean", {"x": ROWS}, "y", kept.sum(axis=1) / np.float32(1000)) == expected
+
+
+def test_the_range_that_a_matmul_lacks_is_found() -> None:
+    b = np.random.default_rng(12).standard_normal((1000, 9)).astype(np.float32)
+    expected = "part_of_sum_left_out", {"n": 1000, "start": 100, "stop": 164}
+    assert cause_of("matmul", {"a": ROWS, "b": b}, "c", without(100, 164) @ b) == expected
+
+
+def test_means_of_parts_and_of_padded_rows_are_named() -> None:
+    starts = np.arange(0, 1000, 64)
+    sizes = np.array([64] * 15 + [40], np.float32)
+    means = (np.add.reduceat(ROWS, starts, axis=1) / sizes).mean(axis=1, dtype=np.float32)
+    assert cause_of("mean", {"x": ROWS}, "y", means) == ("mean_of_block_means", {"block": 64})
+    padded = refkernels.explain("mean", {"x": ROWS}, {"y": ROWS.sum(axis=1) / np.float32(1024)})
+    assert padded.cause == "scale_factor"
+    assert padded.candidates[0].details["named"] == "x.shape[1] / 1024, to which it is padded"
+
+
+def test_a_narrow_accumulator_of_a_sum_is_named() -> None:
+    x = ROWS.astype(np.float16)
+    cause = cause_of("sum", {"x": x}, "y", np.add.accumulate(x, axis=1)[:, -1])[0]
+    assert cause in ("fp16_accumulation", "narrow_intermediates")  # a sum has no others
+
+
+def test_one_sum_names_no_range() -> None:
+    got = without(128, 256)[:1].sum(axis=1)
+    assert cause_of("sum", {"x": ROWS[:1]}, "y", got)[0] != "part_of_sum_left_out"

@@ -49,14 +49,6 @@ def turned(wrong: bool, x: Any, position: Any) -> Any:
     return (np.concatenate(parts, -1) if wrong else np.stack(parts, -1).reshape(x.shape)).astype(F)
 
 
-def divergence(wrong: bool, x: Any, target: Any) -> Any:
-    return target * (np.log(target) - (np.exp(x) if wrong else x))
-
-
-def fixed_rms(wrong: bool, x: Any, weight: Any) -> Any:
-    return x / F(2.5) * weight if wrong else rms_norm(False, x, weight)
-
-
 def rms_norm(wrong: bool, x: Any, weight: Any) -> Any:
     total = np.sum if wrong else np.mean
     return x / np.sqrt(total(x * x, -1, keepdims=True) + F(1e-5)) * weight
@@ -197,8 +189,10 @@ MISTAKES: tuple[tuple[str, str, dict[str, Any], dict[str, Any], Kernel, Any], ..
     ("output_moved", "rotary", {"x": normal(2, 9, 16), "position": np.arange(9)},
      {"layout": "interleaved"}, turned, True),
     ("input_transformed", "kl_div", {"x": normal(8, 9), "target": np.abs(normal(1, 8, 9)[0])},
-     {"reduction": "none"}, divergence, True),
-    ("constant_differs", "rms_norm", ROWS, {}, fixed_rms, True),
+     {"reduction": "none"},
+     lambda wrong, x, target: target * (np.log(target) - (np.exp(x) if wrong else x)), True),
+    ("constant_differs", "rms_norm", ROWS, {},
+     lambda wrong, x, weight: x / F(2.5) * weight if wrong else rms_norm(False, x, weight), True),
     ("sum_of_squares", "rms_norm", ROWS, {}, rms_norm, True),
     ("param_differs", "group_norm", CHANNELS, {"num_groups": 3}, group_norm, True),
     ("index_reversed", "conv1d", {"x": normal(2, 3, 40), "weight": normal(4, 3, 3)}, {}, conv1d,

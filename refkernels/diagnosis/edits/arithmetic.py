@@ -42,8 +42,9 @@ def rounded_constants(program: Program) -> Iterator[Any]:
             new = {n: v for n, v in rounded.items() if abs(v - values[n]) > abs(v) * _LEAST}
             changes = {n: by()(lambda xp, v=v: xp.number(v)) for n, v in new.items()}
             told = ", ".join(f"{float(v):.12g}" for v in {**values, **new}.values())
+            named = {"format": to} if isinstance(to, str) else {}
             if new:
-                yield next(iter(new)), changes, {"constants": told, **_format(to)}
+                yield next(iter(new)), changes, {"constants": told, **named}
 
 
 def parts(program: Program) -> dict[Node, Any]:
@@ -71,10 +72,6 @@ def _held(value: Fraction, to: str | int) -> Fraction:
         return Fraction(f"{float(value):.{to - 1}e}")
     rounded = float(formats.round_to(np.array(float(value)), formats.get(to)))
     return Fraction(rounded) if np.isfinite(rounded) else value
-
-
-def _format(to: str | int) -> dict[str, str]:
-    return {"format": to} if isinstance(to, str) else {}
 
 
 _EXACT = frozenset(

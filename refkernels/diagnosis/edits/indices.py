@@ -58,7 +58,8 @@ def changes_of(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
             swapped = partial(np.swapaxes, axis1=first, axis2=second)
             if shape[first] == shape[second]:
                 yield "transposed", first, swapped
-            yield "reshaped", first, partial(_reshaped, swapped=swapped)
+            # A reshape where a transposition was meant.
+            yield "reshaped", first, lambda a, to=swapped: to(a).reshape(a.shape)  # type: ignore
 
 
 def by_parts(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
@@ -91,11 +92,6 @@ def _one_for_all(a: Any, index: int, axis: int) -> Any:
 def _dealt(a: Any, parts: int, axis: int) -> Any:
     """The first of every part, then the second of every part, and so on."""
     return np.take(a, np.arange(a.shape[axis]).reshape(parts, -1).T.reshape(-1), axis)
-
-
-def _reshaped(a: Any, swapped: Change) -> Any:
-    """A reshape where a transposition was meant."""
-    return swapped(a).reshape(a.shape)
 
 
 @rule("mask_differs", "index")  # a window wider by one, causal by blocks, another batch's mask

@@ -90,7 +90,8 @@ def formula_of(node: Node, depth: int = _DEPTH) -> str:
     if node.op == "input":
         return str(node.option)
     if node.op == "number":
-        return _number(node.option)
+        value: Fraction = node.option
+        return str(value) if value.denominator < 1000 else f"{float(value):.6g}"
     if node.op in ("pi", "known", "array"):
         return {"pi": "π", "known": "c", "array": "constants"}[node.op]
     if not depth:
@@ -136,7 +137,3 @@ def _within(node: Node, part: Node, depth: int) -> str:
 def _factor(part: Node, depth: int) -> str:
     text = formula_of(part, depth - 1)
     return text if _shown(part).op in ("input", "number") else f"({text})"
-
-
-def _number(value: Fraction) -> str:
-    return str(value) if value.denominator < 1000 else f"{float(value):.6g}"

@@ -25,7 +25,7 @@ _ELEMENTWISE = frozenset(
 )
 _MOST_BLOCKS = 32
 _LAST = 3  # reductions, in which one block is missing alike
-_CARRIES = ("none", "one block", "first block", "late", "own total", "last too large")
+_CARRIES = ("none", "one block", "first block", "late", "twice", "own total", "last too large")
 
 
 def _read_as(other: str, reduction: str, program: Program) -> Iterator[Any]:
@@ -151,6 +151,7 @@ def _carried(xp: Any, a: Any, axis: int, block: int, carry: str) -> Any:
             "one block": totals[k - 1] if k else None,
             "first block": totals[0] if k else None,
             "late": late,
+            "twice": total if total is None else total + total,
             "own total": _plus(total, totals[k]),
             "last too large": _plus(total, totals[k]) if k == len(parts) - 1 else total,
         }[carry]

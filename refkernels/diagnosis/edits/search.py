@@ -190,8 +190,9 @@ def _single(
     screen: Screen, singles: list[NearEdits], outputs: list[str], repeated: bool = False
 ) -> tuple[list[NearEdits], int]:
     """The nearest single edits, and their number; `singles` receives all that come nearer. Those of
-    one of many places that are alike, as in the steps of a loop, come last."""
-    edits = [edit for edit in screen.edits if (edit.alike > _MANY) == repeated]
+    one of many places that are alike, as in a loop's steps, are `repeated`, like its variables."""
+    late = ["variable"] * any(edit.alike > _MANY for edit in screen.edits)
+    edits = [e for e in screen.edits if (e.alike > _MANY or e.family in late) == repeated]
     near = _findings(screen, edits)
     singles += near
     return _nearest(near, outputs), len(edits)
@@ -463,7 +464,8 @@ def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
 
 
 _constants, _limits = (functools.partial(_numbers, constant=part) for part in (True, False))
-_ONE = (_single, _ranges, _constants, _moved, _limits, functools.partial(_single, repeated=True))
+_repeated = functools.partial(_single, repeated=True)
+_ONE = (_single, _ranges, _constants, _repeated, _moved, _limits)  # that look for one fault
 
 
 def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Graph) -> Edits:

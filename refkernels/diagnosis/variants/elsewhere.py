@@ -96,13 +96,9 @@ def exchanged_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if len(kinds) == 1 and set(pair) & set(outputs):
             unnamed = "outputs_exchanged", {"outputs": ", ".join(pair)}
             cause, details = _NAMED.get(pair, unnamed)
-            yield Variant(cause, details, _swapped(truth, *pair))
-
-
-def _swapped(answer: Answer, first: str, second: str) -> Answer:
-    whole: Any = (answer.reference, answer.bound, answer.plain)
-    exchanged: Any = ({first: part[second], second: part[first]} for part in whole)
-    return Answer(*exchanged)
+            whole: Any = truth.reference, truth.bound, truth.plain
+            exchanged: Any = (dict(zip(pair, (p[pair[1]], p[pair[0]]), strict=True)) for p in whole)
+            yield Variant(cause, details, Answer(*exchanged))
 
 
 def other_axis(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -137,6 +133,8 @@ def moved_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             exchanged = own.swapaxes(*pair).reshape(got.shape)
             ways.append(("axes_exchanged", {"axes": [*pair]}, exchanged))
         for how, axis, change in (*changes_of(got.shape), *by_parts(got.shape)):
+            if how in ("first", "last"):
+                continue  # so it is where an input is read so
             ways.append(("output_moved", {"output": name, "how": how, "axis": axis}, change(own)))
         with np.errstate(all="ignore"):
             near = [np.sum(np.abs(right.flat[w] - wide) <= _NEAR * abs(wide)) for _, _, w in ways]

@@ -73,7 +73,9 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     params = {**problem.op.params, **problem.params}
     narrow = {
-        name: _rounded(value, held) for name, value in params.items() if isinstance(value, float)
+        name: float(formats.round_to(np.array(value), held))
+        for name, value in params.items()
+        if isinstance(value, float)
     }
     changed = {
         name: value
@@ -92,10 +94,6 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         elif names:
             details = {"names": ", ".join(names), "held": held.name}
             yield Variant("params_rounded", details, _answer_with(problem, **rounded))
-
-
-def _rounded(value: float, format: Format) -> float:
-    return float(formats.round_to(np.array(value), format))
 
 
 def answer(problem: Problem, formula: Any) -> Answer:
