@@ -244,10 +244,10 @@ def _of_results(change: Callable[[Any, Any], Any], program: Program) -> Iterator
 
 
 _OF_INPUTS: dict[str, Callable[[Any, Any], Any]] = {
-    "exp": lambda xp, x: xp.exp(x),
-    "log": lambda xp, x: xp.log(x),
-    "sigmoid": lambda xp, x: 1 / (1 + xp.exp(-x)),
-    "softmax": lambda xp, x: _softmax(-1, xp, -x),
+    "exp(x)": lambda xp, x: xp.exp(x),
+    "log(x)": lambda xp, x: xp.log(x),
+    _LOGISTIC: lambda xp, x: 1 / (1 + xp.exp(-x)),
+    _SHARE: lambda xp, x: _softmax(-1, xp, -x),
 }
 
 
