@@ -138,6 +138,11 @@ def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     becomes SPAN copies of it, or fewer where the array is shorter. See `step_of`."""
     if array.size > SPAN and not any(array.strides):
         array = array.reshape(-1)[:SPAN].copy()
+    return whole(array)
+
+
+def whole(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """As `flat`, with every element: of the array whose length is the number of elements."""
     return read_only(np.ascontiguousarray(array).reshape(-1))
 
 

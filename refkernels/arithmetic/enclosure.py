@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import array_decisions, decisions, formats, presentation
 from refkernels.arithmetic.arrays import as_float_array, as_whole_numbers, spread
-from refkernels.arithmetic.blocks import each_block, flat, read_only
+from refkernels.arithmetic.blocks import each_block, flat, read_only, whole
 from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import with_default_fenv
@@ -102,7 +102,7 @@ class Enclosure(NoArithmetic):
             widths = np.empty(self.size)
             factor = self._radius.factor
             kernel, fallback = decisions.relative_radii, array_decisions.relative_radii
-            each_block(kernel, self.size, flat(self.hi), factor, widths, fallback=fallback)
+            each_block(kernel, self.size, whole(self.hi), factor, widths, fallback=fallback)
             self._radius = widths.reshape(self.shape)
         return self._radius
 
@@ -258,9 +258,9 @@ class Enclosure(NoArithmetic):
         each_block(kernel, self.size, *self.columns(), limits, *rest, fallback=fallback)
 
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
-        """hi, lo, radius, scale for kernels: flat, contiguous, read-only; constants are short (see
-        `blocks.flat`)."""
-        return flat(self.hi), flat(self.lo), flat(self.radius), flat(self.scale)
+        """hi, lo, radius, scale for kernels: flat, contiguous, read-only; hi is whole, a constant
+        beside it short (see `blocks.flat`)."""
+        return whole(self.hi), flat(self.lo), flat(self.radius), flat(self.scale)
 
     @with_default_fenv
     def lower_upper(self, index: Any) -> tuple[Fraction, Fraction]:

@@ -6,12 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fallback_runs import both
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure, Relative
 from refkernels.arithmetic.exact import from_fractions
+from refkernels.metrology import summarise
 
 INSIDE = 1 - Fraction(1, 2**3000)  # an interval is open: how near its ends a point may be
 FORMATS = [formats.BINARY16, formats.BFLOAT16, formats.TF32, formats.BINARY32, formats.BINARY64]
@@ -360,3 +362,18 @@ def test_a_relative_radius_is_an_array_when_it_is_asked_for() -> None:
     assert np.array_equal(fresh.replace(np.array([1]), Enclosure([7.0])).hi[0], [1.0, 7.0, 0.0])
     with pytest.raises(ValueError, match="radius must be a number"):
         Enclosure(values, radius=Relative(-1.0))
+
+
+def test_one_number_in_many_places_is_read_in_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view of one number has more elements than the copies of a constant that kernels read."""
+
+    def judged() -> None:
+        value = np.broadcast_to(1.1, (64, 50))
+        enclosure = Enclosure(value, radius=Relative(2.0**-40))
+        rounded, certified = enclosure.round("float32")
+        assert np.all(rounded == np.float32(1.1))
+        assert certified.all()
+        assert np.unique(enclosure.radius).size == 1
+        assert summarise(rounded, enclosure).counts["not_correctly_rounded"] == 0
+
+    both(monkeypatch, judged)
