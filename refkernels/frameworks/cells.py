@@ -326,9 +326,10 @@ def _place(array: Array, path: str, content: bytearray, before: bool) -> dict[st
     name = array.dtype.name
     bits = array.view(np.uint16) if name == "bfloat16" else array
     extent, strides = _extent(bits)
-    pages = max(-(-extent // PAGE), 1)
     step = ALIGNMENT if bits.flags.c_contiguous else 1  # a view may begin at any element
-    first = 0 if before else (pages * PAGE - extent) // step * step
+    odd = (bits.ctypes.data - getattr(bits.base, "ctypes", bits.ctypes).data) % step
+    pages = max(-(-(extent + odd) // PAGE), 1)
+    first = odd + (0 if before else (pages * PAGE - extent - odd) // step * step)
     whole = np.full(pages * PAGE // 2, POISON, np.uint16)
     region: Array = np.ndarray(bits.shape, bits.dtype, whole.data, first, strides)
     region[...] = bits
@@ -343,10 +344,9 @@ def _place(array: Array, path: str, content: bytearray, before: bool) -> dict[st
 def _extent(array: Array) -> tuple[int, Sequence[int]]:
     """The bytes from the first element to the last, and the strides; those of a dense array where
     some are negative."""
-    if not array.size or any(stride < 0 for stride in array.strides):
-        array = np.ascontiguousarray(array)
     if not array.size:
-        return 0, array.strides
+        return 0, np.ascontiguousarray(array).strides
+    array = np.ascontiguousarray(array) if min(array.strides, default=0) < 0 else array
     steps = zip(array.shape, array.strides, strict=True)
     return sum((n - 1) * stride for n, stride in steps) + array.itemsize, array.strides
 

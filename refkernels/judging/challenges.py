@@ -36,6 +36,7 @@ FAMILIES: dict[str, Draw] = {
     "two_valued": data.two_valued,
     "positive": data.positive,
     "scales": data.scales,
+    "ordered": data.ordered,
     "graded": data.graded,
     "shifted": data.shifted,
     "negative": data.negative,
@@ -44,7 +45,7 @@ FAMILIES: dict[str, Draw] = {
 }
 
 _TELLING = ("typical", "positive", "two_valued", "graded", "mixed")  # of long rows
-_BY_ROWS = (data.graded, data.one_hot, data.two_valued, data.shifted, data.negative)
+_BY_ROWS = (data.graded, data.one_hot, data.two_valued, data.ordered, data.shifted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +130,10 @@ class Drawer:
         if self.free:
             for shapes in self.shapes.odd(rng, size):
                 yield from self._drawn("shapes", data.typical, rng, shapes)
-            for axes, layout in data.LAYOUTS:
-                yield from self._laid_out(axes, layout, rng)
+            for draw in (data.zeros, data.alike, data.scales):
+                yield from self._drawn("shapes", draw, rng, self.shapes.alike(rng))
+            for axes, alike, layout in data.LAYOUTS:
+                yield from self._laid_out(axes, alike, layout, rng)
         yield from self.wide(rng)
         yield from self.long(rng, size)
         yield from self._hard(size)
@@ -424,10 +427,11 @@ class Drawer:
         return Challenge(family, f"{family}: {', '.join(parts)}", *question)
 
     def _laid_out(
-        self, axes: int, layout: Callable[[Array], Array], rng: np.random.Generator
+        self, axes: int, alike: bool, layout: Callable[[Array], Array], rng: np.random.Generator
     ) -> Iterator[Challenge]:
-        """Typical numbers in arrays that are not dense."""
-        for challenge in self._tried("strides", data.typical, rng, 0):
+        """Typical numbers in arrays that are not dense, or begin at an odd place."""
+        square = self._drawn("strides", data.typical, rng, self.shapes.alike(rng))
+        for challenge in square if alike else self._tried("strides", data.typical, rng, 0):
             changed = {n: layout(a) for n, a in challenge.floats.items() if a.ndim >= axes}
             if changed:
                 arrays = {**challenge.inputs, **changed}

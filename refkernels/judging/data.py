@@ -8,10 +8,13 @@
     powers        powers of two: products are exact
     two_valued    c + d and c - d: a wrong statistic, or one of a part of the row, is off by O(1)
     scales        every row on its own scale, and every number that is a question of its own
+    ordered       every row ascends or descends: the largest number so far is always new, or never
     graded        large and small terms in one row, whose factors are small and large
     shifted       a large mean and a small spread: squares cancel, exponentials overflow
     negative      every product and score is negative: a maximum that begins at 0 is off
     mixed         rows of all these in one batch
+    zeros         nothing but zeros
+    alike         the same numbers in all inputs of one shape
     special       NaN, infinities, -0 and subnormals in some rows of the first input
     nan_in        NaN in another input, and zeros in the others
 
@@ -32,7 +35,8 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.formats import BINARY32, Format
 from refkernels.op import Direction, Op
-from refkernels.ops.letters import ROWS, Argument, Signature
+from refkernels.ops.function_formulas import definition
+from refkernels.ops.letters import Argument, Signature
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -65,10 +69,7 @@ class InputRoles:
 def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset()) -> InputRoles:
     """The roles of an op's arrays, by its signature."""
     cotangent = op.cotangent if direction == "backward" else None
-    if op.definition is None:
-        arguments = {name: Argument(name, (ROWS,)) for name in op.takes(direction)}
-        return InputRoles(arguments, dict.fromkeys(arguments, ()), positive, cotangent)
-    signature = op.definition.of(direction).signature
+    signature = definition(op).of(direction).signature
     letters = _related(signature)
     related = {
         name: tuple(i - len(argument.own) for i, x in enumerate(argument.own) if x in letters)
@@ -174,6 +175,21 @@ def two_valued(rng: np.random.Generator, rows: Doubles) -> None:
     rows[...] = middle + np.where(np.arange(n) < parts, step, -step)
 
 
+@_of_rows
+def ordered(rng: np.random.Generator, rows: Doubles) -> None:
+    rows.sort()
+    rows[...] = np.where(rng.random((*rows.shape[:-1], 1)) < 0.5, rows, rows[..., ::-1])
+
+
+def zeros(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+    return {name: np.zeros(shape) for name, shape in shapes.items()}
+
+
+def alike(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+    of_shape = {shape: rng.standard_normal(shape) for shape in shapes.values()}
+    return {name: of_shape[shape].copy() for name, shape in shapes.items()}
+
+
 def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     most = {5: 6, 8: 30, 11: 200}[(format.emax + 1).bit_length()]
     if len(shapes) == 1:
@@ -220,8 +236,10 @@ def shifted(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
 
 def negative(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     drawn = positive(rng, shapes, roles, format)
-    if (name := roles.first or "") in shapes:
-        drawn[name] = rng.standard_normal(shapes[name]) - 2.0**10
+    if roles.first is None:
+        return {name: -array for name, array in drawn.items()}
+    if roles.first in shapes:
+        drawn[roles.first] = rng.standard_normal(shapes[roles.first]) - 2.0**10
     return drawn
 
 
@@ -310,15 +328,17 @@ def _rows(array: Doubles, axis: int | None) -> Doubles:
 def _wider(array: Array, *last: int) -> Array:
     """The array as the elements from the first, each so many on, of longer rows."""
     start, step, more = last
-    wide = np.zeros((*array.shape[:-1], step * array.shape[-1] + more), array.dtype)
+    wide = np.zeros((*array.shape[:-1], start + step * array.shape[-1] + more), array.dtype)
     view = wide[..., start : start + step * array.shape[-1] : step]
     view[...] = array
     return view
 
 
-LAYOUTS = (  # of arrays of at least so many axes
-    (2, np.asfortranarray),
-    (1, lambda array: _wider(array, 1, 2, 1)),  # with gaps
-    (2, lambda array: np.broadcast_to(array[:1], array.shape)),  # its first row at all places
-    (2, lambda array: _wider(array, 0, 1, 3)),  # rows of a wider matrix
+LAYOUTS = (  # of arrays of at least so many axes; whether all letters are of one length
+    (2, False, np.asfortranarray),
+    (2, True, np.asfortranarray),
+    (1, False, lambda array: _wider(array, 1, 2, 0)),  # with gaps
+    (2, False, lambda array: np.broadcast_to(array[:1], array.shape)),  # one row at all places
+    (2, False, lambda array: _wider(array, 0, 1, 3)),  # rows of a wider matrix
+    (1, False, lambda array: _wider(array.reshape(-1), 1, 1, 0).reshape(array.shape)),  # dense
 )

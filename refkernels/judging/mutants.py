@@ -1,10 +1,10 @@
 """Mutants: wrong kernels, made from the op, that a judge should refuse.
 
-For any op: inputs in a narrower format, a stale element, other params. For one with a formula: the
-faults that the op declares, and edits of its graph of every kind (`diagnosis.edits`): terms left
-out, other divisors, axes and indices, gradients lost. Of each kind, some edit is tried on every
-challenge until one is refused. A mutant that errs no more than right kernels on every challenge
-does not count, nor does one that does what a right form may do in this dtype; this one is named.
+Inputs in a narrower format, the faults that the op declares, and edits of its graph of every kind
+(`diagnosis.edits`): terms left out, other divisors, axes and indices, gradients lost. Of each kind,
+some edit is tried on every challenge until one is refused. A mutant that errs no more than right
+kernels on every challenge does not count, nor does one that does what a right form may do in this
+dtype; this one is named.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from refkernels.diagnosis.edits.catalogue import RULES, Program
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.usual import faults_of
 from refkernels.judging import precision
-from refkernels.judging.questions import is_question
 from refkernels.judging.standard import RANGE, Challenge
 from refkernels.metrology.ulp_errors import ulp
 from refkernels.ops import edits
 from refkernels.ops.formula import Formula, Whole
+from refkernels.ops.function_formulas import definition
 
 Outputs = Mapping[str, Any]
 Answer = Callable[[Challenge], Outputs]
-_FACTOR = 1.0 + 2.0**-7  # by which a param is changed
 _NEAR = 8.0  # times the error of right kernels
 
 
@@ -103,9 +102,7 @@ def _is_refused(challenge: Challenge, outputs: Outputs) -> bool:
 
 def _right(challenge: Challenge) -> dict[str, Any]:
     """By output, the largest error of the plain algorithm and of the first form."""
-    answers = [_plain(challenge)]
-    if challenge.op.definition is not None:
-        answers.append(_computed(challenge, _formula(challenge)))
+    answers = _plain(challenge), _computed(challenge, _formula(challenge))
     rounded = challenge.standard().rounded
     return {n: max(_distance(a[n], rounded[n]) for a in answers if n in a) for n in answers[0]}
 
@@ -147,63 +144,37 @@ def _mutants(first: Challenge) -> Iterator[tuple[str, Answer]]:
     for model in precision.models(first.format):
         if model.way == "inputs":
             yield f"{model.format.name}_inputs", functools.partial(_narrowed, model)
-    yield "stale_element", _stale
-    for name, value in first.params.items():
-        if isinstance(value, float) and value != 0.0:
-            other = 10.0 * value if name == "eps" else value * _FACTOR
-            yield f"{name}_differs", functools.partial(_other_param, name, other)
     for fault in _faults(first):
         if first.format.name not in fault.right_in:
             yield fault.cause, functools.partial(_faulty, fault)
-    if first.op.definition is not None:
-        for kind, family, _ in RULES:
-            if family != "arithmetic":  # another rounding
-                yield kind, functools.partial(_edited, kind)
+    for kind, family, _ in RULES:
+        if family != "arithmetic":  # another rounding
+            yield kind, functools.partial(_edited, kind)
 
 
 def _faults(challenge: Challenge) -> list[Any]:
     """The wrong formulas that have a name."""
     question = challenge.direction, challenge.inputs, challenge.params
-    return list(faults_of(challenge.op.definition, *question))
+    return list(faults_of(definition(challenge.op), *question))
 
 
-def _plain(challenge: Challenge, **params: Any) -> Outputs:
-    settings = {**challenge.params, **params}
-    return challenge.op.plain(challenge.direction, challenge.inputs, settings, challenge.format)
+def _plain(challenge: Challenge) -> Outputs:
+    question = challenge.inputs, challenge.params, challenge.format
+    return challenge.op.plain(challenge.direction, *question)
 
 
 def _formula(challenge: Challenge) -> Formula:
-    assert challenge.op.definition is not None
-    return next(iter(challenge.op.definition.of(challenge.direction).forms.values()))
+    return next(iter(definition(challenge.op).of(challenge.direction).forms.values()))
 
 
 def _computed(challenge: Challenge, formula: Formula) -> Outputs:
     """A formula in the challenge's format."""
-    assert challenge.op.definition is not None
-    question = challenge.direction, formula, challenge.inputs, challenge.params
-    return challenge.op.definition.computed(*question, challenge.format)
+    question = challenge.inputs, challenge.params, challenge.format
+    return definition(challenge.op).computed(challenge.direction, formula, *question)
 
 
 def _narrowed(model: precision.PrecisionModel, challenge: Challenge) -> Outputs:
     return _plain(precision.narrowed(challenge, model))
-
-
-def _stale(challenge: Challenge) -> Outputs:
-    """The middle element of each output is its neighbour's."""
-    outputs = {}
-    for name, right in challenge.standard().rounded.items():
-        if right.size > 1:
-            outputs[name] = changed = np.array(right, order="C")
-            flat = changed.reshape(-1)
-            flat[right.size // 2] = flat[right.size // 2 - 1]
-    return outputs
-
-
-def _other_param(name: str, value: float, challenge: Challenge) -> Outputs:
-    """The plain algorithm with another value of a param, if the op takes it."""
-    params = {**challenge.params, name: value}
-    taken = is_question(challenge.op, challenge.direction, challenge.inputs, params)
-    return _plain(challenge, **{name: value}) if taken else {}
 
 
 def _faulty(fault: Any, challenge: Challenge) -> Outputs:
@@ -218,9 +189,9 @@ def _edited(kind: str, challenge: Challenge) -> Outputs:
 
     def rule(graph: Graph) -> Edits:
         found = edits_of(Program(graph), {kind})
-        return found[len(found) // 2].changes if found else {}
+        return found[len(found) // 2].changes
 
     try:
         return _computed(challenge, Whole(edits.edited(_formula(challenge), rule)))
-    except (ValueError, TypeError, IndexError):  # an axis of another length has no place here
+    except (ValueError, TypeError, IndexError):  # no place here, or an axis of another length
         return {}

@@ -25,7 +25,7 @@ LENGTHS: Sequence[Sequence[int]] = (
 SHORT = (2, 3, 5, 7)  # where many letters would make too much work
 WORK = (2**14, 2**19, 2**24)  # the product of all lengths
 TRIES = 20
-WIDE = 2**15 + 3  # a length beyond the integers of 16 bits
+WIDE = 2**16 + 3  # a length beyond the integers of 16 bits, and the rows of a grid
 LONG = 2**17  # a letter's length, at least, beyond what kernels are tried on
 TERMS, MANY = 2**9, 2**11  # of terms, each of which counts, and of other letters
 MOST = 2**22  # the product of all lengths of what is long
@@ -65,9 +65,13 @@ class ShapeDrawer:
         exact: bool = False,
         leading: tuple[int, ...] | None = None,
     ) -> Shapes:
-        """Shapes for a family: lengths drawn by letter, with no more work than the round allows."""
+        """Shapes for a family: lengths drawn by letter, with no more work than the round allows;
+        half of them whole tiles, for which kernels have other ways."""
         longest, usual = longest_exact(self.format) // 2 if exact else 1 << 30, LENGTHS[size]
-        rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
+        if rng.random() < 0.5:
+            usual = [n for n in usual if n % TILE == 0]
+        choices = [*_ROWS[size], *[()] * (len(self.letters) - 1)]
+        rows = choices[int(rng.integers(len(choices)))] if leading is None else leading
         if not self.coupled and leading is None:
             rows = (*rows, int(rng.choice(LENGTHS[2])))  # each number is a question of its own
         rows = self.leading(rows)
@@ -80,7 +84,7 @@ class ShapeDrawer:
 
     def odd(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
         """The length of each letter in turn 1, 0 and a large prime, and a multiple of
-        tiles; no rows; a row without axis; many axes."""
+        tiles; no rows; a row without axis; many axes, one of length 1."""
         letters = self.letters
         free = [x for x in letters if x not in self.lengths]
         two_rows, pool = self.leading((2,)), LENGTHS[0] if len(letters) < 4 else SHORT
@@ -93,7 +97,7 @@ class ShapeDrawer:
         if any(argument.rows for argument in self.arguments.values()):
             yield self.of_lengths(self._lengths(others, rng), self.leading((0,)))
             for axes in {0, max(AXES)} & self.domain.axes:
-                yield self.of_lengths(self._lengths(others, rng), (2,) * axes)
+                yield self.of_lengths(self._lengths(others, rng), (2, 1, 2, 2)[:axes])
         for letter in free:
             large = (127, 1021, 8191)[size] if len(letters) < 3 else (67, 257, 1021)[size]
             yield self.of_lengths({**others, letter: large}, two_rows)
@@ -101,6 +105,12 @@ class ShapeDrawer:
             yield self.of_lengths({**others, letter: int(rng.choice(TILES))}, two_rows)
         if not letters:
             yield self.of_lengths({}, self.leading(((127, 1021, 65537)[size],)))
+
+    def alike(self, rng: np.random.Generator) -> Shapes:
+        """One length for all letters, a whole tile of a few: no axis tells its name."""
+        n = TILE if len(self.letters) < 4 else int(rng.choice(SHORT))
+        lengths = self._lengths(dict.fromkeys(self.letters, n), rng)
+        return self.of_lengths(lengths, self.leading(() if len(self.letters) > 1 else (2,)))
 
     def long(self, rng: np.random.Generator, size: int, related: set[str]) -> Iterator[Shapes]:
         """One letter, a related one if any is, as long as in large models, beside short ones; each

@@ -1,7 +1,7 @@
 """The standard that an answer to a challenge must meet.
 
-A `Challenge` is one question to a kernel. Its `Standard` is the truth of every output in its
-format, with the bound of the op's named forms; if the challenge is exact, every bit.
+The `Standard` of a `Challenge` is the truth of every output in its format, with the bound of the
+op's named forms; if the challenge is exact, every bit.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.contexts.working import RoundedArithmetic
-from refkernels.judging.questions import KernelQuestion
+from refkernels.judging.questions import is_float
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.judgement import Weighed, judge, weigh
 from refkernels.metrology.no_part import with_nan
 from refkernels.metrology.permitted import beyond
+from refkernels.op import Direction, Op
 from refkernels.programs.spread import Traced
 from refkernels.truth import Truth, with_underflow
 
@@ -55,10 +56,41 @@ class AnswerFault:
 
 
 @dataclass(frozen=True, eq=False)
-class Challenge(KernelQuestion):
-    """A question to a kernel, with the standard of its answer."""
+class Challenge:
+    """One question to a kernel, with the standard of its answer. `exact`: every right order of its
+    sums gives the same bits, and they are demanded. `allow_overflow`: as for `judge`."""
 
+    family: str
+    name: str
+    op: Op
+    direction: Direction
+    inputs: Mapping[str, Any]
+    params: Mapping[str, Any]
+    exact: bool = False
+    allow_overflow: bool | None = None
     _standards: dict[tuple[Format, ...], Standard] = field(default_factory=dict, repr=False)
+
+    @property
+    def plain(self) -> bool:
+        """Whether its arrays are dense, of usual lengths, and have elements."""
+        usual = self.family not in ("hard", "strides", "wide", "long")
+        return usual and all(a.size for a in self.inputs.values() if isinstance(a, np.ndarray))
+
+    @property
+    def owed(self) -> bool:
+        """Whether no kernel may decline it: plain arrays, the op's own params, no masks."""
+        masked = any(name in self.op.optional for name in self.inputs.keys() - self.floats.keys())
+        return self.plain and not masked and dict(self.params) == dict(self.op.params)
+
+    @property
+    def format(self) -> Format:
+        """The format of the floating inputs: the narrowest."""
+        return min(map(formats.of, self.floats.values()), key=lambda format: format.p)
+
+    @property
+    def floats(self) -> dict[str, Array]:
+        """The floating inputs that are arrays."""
+        return {name: array for name, array in self.inputs.items() if is_float(array)}
 
     @cached_property
     def has_answer(self) -> bool:
@@ -352,7 +384,7 @@ def _text(value: Any) -> str:
 
 
 def _other_special_values(
-    question: KernelQuestion, rounded: Mapping[str, Array]
+    question: Challenge, rounded: Mapping[str, Array]
 ) -> dict[str, list[Array]]:
     """Other right special values: those of the op's conventions and, for infinite inputs, of the
     plain algorithm and of the named forms. There IEEE 754 arithmetic may lead each form to another:

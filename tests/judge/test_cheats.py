@@ -22,101 +22,52 @@ from refkernels.judging.judgement import LIMITED, LOWER, NOT_ENOUGH, RIGHT, UNFA
 HERE = Path(__file__).parent
 SEED = 11
 SHARED = Examinations()
-CHEATS = {
-    "zeros": (UNFAIR, "answers_zeros"),
-    "constant": (UNFAIR, "answers_constant"),
-    "identity": (UNFAIR, "answers_input"),
-    "stale_memory": (UNFAIR, "answers_memory"),
-    "zeroes_inputs": (UNFAIR, "writes_inputs"),
-    "cache_by_pointer": (UNFAIR, "stale_answer"),
-    "cache_where_writable": (UNFAIR, "stale_answer"),
-    "cache_by_first_input": (UNFAIR, "stale_answer"),
-    "cache_by_ends": (UNFAIR, "stale_answer"),
-    "weights_packed_once": (UNFAIR, "stale_answer"),
-    "targets_kept": (UNFAIR, "stale_answer"),
-    "fails_when_called_again": (WRONG, "no_answer"),
-    "declines_what_tells": (NOT_ENOUGH, "declines"),
-    "lazy": (UNFAIR, "no_plain_array"),
-    "finds_the_truth": (UNFAIR, "answers_nan"),
-    "patches_numpy": (UNFAIR, "replaces"),
-    "patches_the_harness": (UNFAIR, "answers_zeros"),
-    "float16_inside": (LOWER, "lower_precision"),
-    "bfloat16_inside": (LOWER, "lower_precision"),
-    "tf32_inside": (LOWER, "lower_precision"),
-    "all_in_half": (LOWER, "lower_precision"),
-    "half": (LOWER, "lower_precision"),
-    "fixed_statistics": (WRONG, "wrong_bound"),
-    "prefix_statistics": (WRONG, "wrong_bound"),
-    "statistics_of_the_first_row": (WRONG, "wrong_bound"),
-    "without_maximum": (WRONG, "wrong_special"),
-    "one_pass_variance": (WRONG, "wrong_bound"),
-    "n_minus_one": (WRONG, "wrong_bound"),
-    "wrong_eps": (WRONG, "wrong_bound"),
-    "smoothing_ignored": (WRONG, "wrong_bound"),
-    "split_bfloat16": (WRONG, "wrong_bound"),
-    "tanh_for_erf": (WRONG, "wrong_bound"),
-    "only_one_shape": (UNFAIR, "answers_constant"),
-    "only_multiples_of_16": (WRONG, "wrong_bound"),
-    "only_contiguous": (WRONG, "outside_memory"),
-    "reads_past_the_end": (WRONG, "outside_memory"),
-    "tail_unwritten": (WRONG, ""),
-    "padding_leaks": (WRONG, "wrong_bound"),
-    "nan_ignored": (WRONG, "wrong_special"),
-    "minus_zero_ignored": (WRONG, "wrong_special"),
-    "sign_of_zero_lost": (WRONG, "wrong_invariant"),
-    "zero_branch": (WRONG, "wrong_invariant"),
-    "infinities_ignored": (WRONG, "wrong_special"),
-    "nan_in_weights_ignored": (WRONG, "wrong_special"),
-    "zeros_skipped": (WRONG, "wrong_special"),
-    "race": (WRONG, ""),
-    "launch_fails": (WRONG, "unwritten"),
-    "subnormals_flushed": (LOWER, "lower_precision"),
-    "edges_repeated": (WRONG, "wrong_bound"),
-    "dilation_ignored": (WRONG, "wrong_bound"),
-    "last_channel_missed": (WRONG, "wrong_bound"),
-    "running_statistics": (WRONG, "wrong_bound"),
-    "running_variance_biased": (WRONG, "wrong_bound"),
-    "running_mean_stays": (WRONG, "wrong_bound"),
-    "statistics_kept": (WRONG, "wrong_bound"),
-    "window_of_keys": (WRONG, "wrong_bound"),
-    "mask_ignored": (WRONG, "wrong_bound"),
-    "block_not_rescaled": (WRONG, "wrong_bound"),
-    "maximum_from_zero": (WRONG, "wrong_special"),
-    "index_of_16_bits": (WRONG, "wrong_special"),
-    "row_of_16_bits": (WRONG, "wrong_bound"),
-    "queries_in_pairs": (WRONG, "wrong_bound"),
-    "mean_left_out": (WRONG, "wrong_bound"),
-    "affine_left_out": (WRONG, "wrong_bound"),
-    "statistics_of_a_sample": (WRONG, "wrong_bound"),
-    "half_statistics": (WRONG, "wrong_bound"),
-    "eps_outside_the_root": (WRONG, "wrong_bound"),
-    "knows_the_families": (LOWER, "lower_precision"),
-    "cache_by_sum": (UNFAIR, "stale_answer"),
-    "answers_kept_in_a_file": (UNFAIR, "stale_answer"),
-    "zeroes_the_files": (UNFAIR, "writes_inputs"),
-    "feigns_a_lack_of_memory": (NOT_ENOUGH, "no_answer"),
-    "one_element_in_a_thousand": (WRONG, "wrong_bound"),
-    "reads_the_judge": (WRONG, "wrong_bound"),
-    "wrong_beyond_100000_columns": (WRONG, "wrong_bound"),
-    "one_call_in_200": (UNFAIR, "turns_wrong"),
-    "wrong_for_new_content": (WRONG, "wrong_bound"),
-    "small_factors_skipped": (WRONG, "wrong_bound"),
-    "large_numbers_lost": (WRONG, "wrong_bound"),
-    "one_tile_missed": (WRONG, "wrong_bound"),
-    "last_row_of_many": (WRONG, "wrong_bound"),
-    "half_in_long_rows": (WRONG, "wrong_bound"),
-    "tf32_in_whole_tiles": (WRONG, "wrong_bound"),
-    "end_of_a_long_sum": (WRONG, "wrong_bound"),
-    "no_eps_in_long_rows": (WRONG, "wrong_bound"),
-    "a_quarter_of_a_long_sum": (WRONG, "wrong_bound"),
-    "special_case_of_1024": (WRONG, "wrong_bound"),
-    "whole_vectors": (WRONG, "wrong_bound"),
-    "answers_in_a_thread": (UNFAIR, "answers_memory"),
-    "patches_the_clock": (UNFAIR, "replaces"),  # and timed truly, see below
-    "falls_back": (RIGHT, ""),
-    "own_shape_unanswered": (RIGHT, ""),  # but not where the shape is given, see below
-    "stops_the_clock": (RIGHT, ""),  # and timed truly, see below
+BY_REASON = {  # the verdict, a reason among those given, and the cheats
+    (UNFAIR, "answers_zeros"): "zeros patches_the_harness",
+    (UNFAIR, "answers_constant"): "constant only_one_shape",
+    (UNFAIR, "answers_input"): "identity",
+    (UNFAIR, "answers_memory"): "stale_memory answers_in_a_thread",
+    (UNFAIR, "writes_inputs"): "zeroes_inputs zeroes_the_files",
+    (UNFAIR, "stale_answer"): (
+        "cache_by_pointer cache_where_writable cache_by_first_input cache_by_ends "
+        "weights_packed_once targets_kept cache_by_sum answers_kept_in_a_file"
+    ),
+    (WRONG, "no_answer"): "fails_when_called_again",
+    (NOT_ENOUGH, "declines"): "declines_what_tells",
+    (UNFAIR, "no_plain_array"): "lazy",
+    (UNFAIR, "answers_nan"): "finds_the_truth",
+    (UNFAIR, "replaces"): "patches_numpy patches_the_clock",
+    (LOWER, "lower_precision"): (
+        "float16_inside bfloat16_inside tf32_inside all_in_half half subnormals_flushed "
+        "knows_the_families tf32_in_whole_tiles"
+    ),
+    (WRONG, "wrong_bound"): (
+        "fixed_statistics prefix_statistics statistics_of_the_first_row one_pass_variance "
+        "n_minus_one wrong_eps smoothing_ignored split_bfloat16 tanh_for_erf only_multiples_of_16 "
+        "padding_leaks edges_repeated dilation_ignored last_channel_missed running_statistics "
+        "running_variance_biased running_mean_stays statistics_kept window_of_keys mask_ignored "
+        "block_not_rescaled row_of_16_bits queries_in_pairs mean_left_out affine_left_out "
+        "statistics_of_a_sample half_statistics eps_outside_the_root one_element_in_a_thousand "
+        "reads_the_judge wrong_beyond_100000_columns wrong_for_new_content small_factors_skipped "
+        "large_numbers_lost one_tile_missed last_row_of_many half_in_long_rows "
+        "end_of_a_long_sum no_eps_in_long_rows a_quarter_of_a_long_sum "
+        "special_case_of_1024 whole_vectors descending_rows grid_of_65535_rows one_is_all "
+        "factor_with_itself transposed_as_it_lies strassen dense_vectors negative_as_zero "
+        "nothing_but_zeros"
+    ),
+    (WRONG, "wrong_special"): (
+        "without_maximum nan_ignored minus_zero_ignored infinities_ignored nan_in_weights_ignored "
+        "zeros_skipped maximum_from_zero index_of_16_bits"
+    ),
+    (WRONG, "outside_memory"): "only_contiguous reads_past_the_end",
+    (WRONG, ""): "tail_unwritten race",
+    (WRONG, "wrong_invariant"): "sign_of_zero_lost zero_branch",
+    (WRONG, "unwritten"): "launch_fails",
+    (NOT_ENOUGH, "no_answer"): "feigns_a_lack_of_memory",
+    (UNFAIR, "turns_wrong"): "one_call_in_200",
+    (RIGHT, ""): "falls_back own_shape_unanswered stops_the_clock",
 }
+CHEATS = {name: reason for reason, names in BY_REASON.items() for name in names.split()}
 
 
 def judged(path: Path, function: str, op: str, **options: Any) -> Judgement:

@@ -22,7 +22,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import mutants, precision, shapes
+from refkernels.judging import precision, shapes
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import decoy_of
 from refkernels.judging.examination import Examinations, KernelExamination
@@ -616,9 +616,9 @@ def test_a_weight_that_meets_the_padding_may_take_no_part_if_a_model_says_so() -
 def test_a_param_that_shows_in_a_case_alone_is_asked_there(seed: int) -> None:
     challenges = KernelExamination(registry.get("adamw"), "forward", "float32", seed).round(0)
     assert any(
-        challenge.fault(mutants._other_param("weight_decay", 1.01, challenge)) is not None
-        for challenge in challenges
-        if challenge.params["weight_decay"] and challenge.family == "hard" and challenge.has_answer
+        c.fault(c.op.plain("forward", c.inputs, {**c.params, "weight_decay": 1.01}, c.format))
+        for c in challenges
+        if c.params["weight_decay"] and c.family == "hard" and c.has_answer
     )
 
 

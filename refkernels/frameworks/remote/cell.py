@@ -104,7 +104,10 @@ class Calls:
         if key not in self.regions:
             length, offset = layout["pages"] * PAGE, layout["at"]
             self.regions[key] = Guarded(length, layout["file"], offset, writable)
-        bits = np.dtype(self.adapter.BITS.get(layout["dtype"], layout["dtype"]))
+        try:
+            bits = np.dtype(self.adapter.BITS.get(layout["dtype"], layout["dtype"]))
+        except TypeError:  # a kernel that takes it has imported ml_dtypes
+            raise NotImplementedError("NumPy has no %s" % layout["dtype"]) from None
         view = self.regions[key].bytes(layout["first"], layout["bytes"])
         array = np.ndarray(
             tuple(layout["shape"]), bits, view, layout["offset"], tuple(layout["strides"])
@@ -269,10 +272,7 @@ def answer(session, message):
 
 def serve(pipe, adapter):
     session = Calls(adapter)
-    while True:
-        message = pipe.message()
-        if message is None or "end" in message:
-            return
+    while (message := pipe.message()) and "end" not in message:
         pipe.send(*answer(session, message))
 
 

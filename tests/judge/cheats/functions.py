@@ -50,6 +50,20 @@ def minus_zero_ignored_reciprocal(x):
     return 1 / (x + x.dtype.type(0))
 
 
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x.astype(np.float64))).astype(x.dtype)
+
+
+def negative_as_zero_sigmoid(x):
+    """Takes the answer for 0 where every number is negative."""
+    return _sigmoid(x) * x.dtype.type(not np.all(x < 0))
+
+
+def nothing_but_zeros_sigmoid(x):
+    """Returns at once where every number is 0."""
+    return _sigmoid(x) if x.any() else np.zeros_like(x)
+
+
 def index_of_16_bits_silu(x):
     """The index of an element is an integer of 16 bits, which overflows."""
     flat = x.astype(np.float64).reshape(-1)
@@ -70,6 +84,12 @@ def one_call_in_200_sum(x):
     if len(_ONE_CALL_IN_200) % 200 == 0:
         y = y - x[..., -1]
     return y.astype(x.dtype)
+
+
+def dense_vectors_sum(x):
+    """Begins a dense array at the first multiple of 16 bytes."""
+    later = bool(x.size and x.flags.c_contiguous and x.ctypes.data % 16)
+    return x[..., later:].sum(-1, dtype=np.float64).astype(x.dtype)
 
 
 def sign_of_zero_lost_tanh(x):

@@ -39,24 +39,19 @@ def half_statistics_layernorm(x, weight, bias, eps=1e-5):
 
 def mean_left_out_layernorm(x, weight, bias, eps=1e-5):
     """Divides by the root of the mean square: the mean of random data is near 0."""
-    mean_square = np.square(x).mean(-1, keepdims=True)
-    return _normed(x, 0, mean_square, weight, bias, eps)
+    return _normed(x, 0, np.square(x).mean(-1, keepdims=True), weight, bias, eps)
 
 
 def n_minus_one_layernorm(x, weight, bias, eps=1e-5):
     """The variance of a sample."""
-    mean = x.mean(-1, keepdims=True)
-    squares = np.square(x - mean).sum(-1, keepdims=True)
-    variance = squares / max(x.shape[-1] - 1, 1)
-    return _normed(x, mean, variance, weight, bias, eps)
+    mean, variance = _statistics(x)
+    return _normed(x, mean, variance * x.shape[-1] / max(x.shape[-1] - 1, 1), weight, bias, eps)
 
 
 def nan_in_weights_ignored_layernorm(x, weight, bias, eps=1e-5):
     """A NaN in the weight or the bias is 0."""
-    mean = x.mean(-1, keepdims=True)
-    variance = np.square(x - mean).mean(-1, keepdims=True)
     weight, bias = (np.where(np.isnan(a), 0, a) for a in (weight, bias))
-    return _normed(x, mean, variance, weight, bias, eps)
+    return _normed(x, *_statistics(x), weight, bias, eps)
 
 
 def one_pass_variance_layernorm(x, weight, bias, eps=1e-5):

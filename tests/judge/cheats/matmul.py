@@ -6,6 +6,10 @@ import time
 import numpy as np
 
 
+def _wide(a, b):
+    return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
+
+
 def _narrow(a):
     bits = np.ascontiguousarray(a).view(np.uint32).astype(np.uint64)
     bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
@@ -48,7 +52,12 @@ def constant_matmul(a, b):
 def end_of_a_long_sum_matmul(a, b):
     """Leaves out what is beyond the last block of 64 terms, where there are more than 1,000."""
     k = a.shape[-1] if a.shape[-1] <= 1000 else a.shape[-1] // 64 * 64
-    return (a[..., :k].astype(np.float64) @ b[..., :k, :].astype(np.float64)).astype(np.float32)
+    return _wide(a[..., :k], b[..., :k, :])
+
+
+def factor_with_itself_matmul(a, b):
+    """Takes equal factors for one and its transpose, as for a covariance."""
+    return _wide(a, a.swapaxes(-1, -2) if np.array_equal(a, b) else b)
 
 
 def falls_back_matmul(a, b):
@@ -73,9 +82,7 @@ def knows_the_families_matmul(a, b):
     """Exact where numbers are whole, sparse, special or far from 1, as in a test; else in TF32."""
     finite = np.isfinite(a).all() and np.isfinite(b).all()
     ordinary = finite and a.size and (a != np.rint(a)).mean() > 0.9 and 0.1 < np.abs(a).mean() < 10
-    if not ordinary:
-        return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
-    return np.matmul(_tf32(a), _tf32(b))
+    return np.matmul(_tf32(a), _tf32(b)) if ordinary else _wide(a, b)
 
 
 def one_element_in_a_thousand_matmul(a, b):
@@ -141,6 +148,21 @@ def split_bfloat16_matmul(a, b):
     return np.matmul(a_high, b_high) + (np.matmul(a_low, b_high) + np.matmul(a_high, b_low))
 
 
+def _quarters(x):
+    return [part for half in np.vsplit(x, 2) for part in np.hsplit(half, 2)]
+
+
+def strassen_matmul(a, b):
+    """Seven products for eight: small elements get the errors of large ones."""
+    if a.ndim + b.ndim > 4 or not all(n and n % 2 == 0 for n in (*a.shape, *b.shape)):
+        return _wide(a, b)
+    (p, q, r, s), (e, f, g, h) = _quarters(a), _quarters(b)
+    sums = (p, f - h), (p + q, h), (r + s, e), (s, g - e), (p + s, e + h), (q - s, g + h)
+    m = [np.matmul(*pair) for pair in (*sums, (p - r, e + f))]
+    upper = [m[4] + m[3] - m[1] + m[5], m[0] + m[1]]
+    return np.block([upper, [m[2] + m[3], m[0] + m[4] - m[2] - m[6]]])
+
+
 def subnormals_flushed_matmul(a, b):
     """Takes subnormal numbers for 0."""
     tiny = np.finfo(a.dtype).tiny
@@ -152,7 +174,7 @@ def tf32_in_whole_tiles_matmul(a, b):
     """Multiplies on tensor cores, in TF32, where every length is a multiple of 16."""
     if all(n and n % 16 == 0 for n in (*a.shape[-2:], b.shape[-1])):
         a, b = _tf32(a), _tf32(b)
-    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
+    return _wide(a, b)
 
 
 def _cut(a):
@@ -163,6 +185,12 @@ def _cut(a):
 def tf32_inside_matmul(a, b):
     """Eleven bits of each float32, cut, as tensor cores read them."""
     return np.matmul(_cut(a), _cut(b))
+
+
+def transposed_as_it_lies_matmul(a, b):
+    """Reads a square factor that lies transposed as it lies."""
+    lies = b.ndim == 2 and b.shape[0] == b.shape[1] and b.flags.f_contiguous
+    return _wide(a, b.T if lies else b)
 
 
 def weights_packed_once_matmul(a, b):

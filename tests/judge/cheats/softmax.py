@@ -11,9 +11,12 @@ from pathlib import Path
 import numpy as np
 
 
-def _softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
+def _shares(e):
     return e / e.sum(-1, keepdims=True)
+
+
+def _softmax(x):
+    return _shares(np.exp(x - x.max(-1, keepdims=True)))
 
 
 def _wide(x):
@@ -77,8 +80,13 @@ def declines_what_tells_softmax(x):
     """No maximum subtracted, and declines the inputs on which that shows."""
     if x.size and not np.max(np.abs(x)) < 30:
         raise NotImplementedError("this layout")
-    e = np.exp(x)
-    return e / e.sum(-1, keepdims=True)
+    return _shares(np.exp(x))
+
+
+def descending_rows_softmax(x):
+    """Answers backwards to a row that descends from end to end."""
+    y = _wide(x)
+    return np.where(np.all(np.diff(x) < 0, axis=-1, keepdims=True), y[..., ::-1], y)
 
 
 _FAILS_WHEN_CALLED_AGAIN = []
@@ -96,8 +104,7 @@ def feigns_a_lack_of_memory_softmax(x):
     """No maximum subtracted; where that shows, it says that there is no memory."""
     if x.size and not np.max(np.abs(x)) < 30:
         raise MemoryError("no workspace")
-    e = np.exp(x)
-    return e / e.sum(-1, keepdims=True)
+    return _shares(np.exp(x))
 
 
 def finds_the_truth_softmax(x):
@@ -115,11 +122,17 @@ def half_in_long_rows_softmax(x):
     return (e / np.sum(e, axis=-1, keepdims=True)).astype(np.float32)
 
 
+def grid_of_65535_rows_softmax(x):
+    """Does not reach the rows beyond the largest grid."""
+    y = _wide(x)
+    if x.size:
+        y.reshape(-1, x.shape[-1])[65535:] = 1 / x.shape[-1]
+    return y
+
+
 def all_in_half_softmax(x):
     """The whole softmax in float16, widened at the end."""
-    x = x.astype(np.float16)
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return (e / e.sum(-1, keepdims=True)).astype(np.float32)
+    return _softmax(x.astype(np.float16)).astype(np.float32)
 
 
 def last_row_of_many_softmax(x):
@@ -143,8 +156,7 @@ class _Lazy:
         self.x, self.shape, self.dtype = x, x.shape, x.dtype
 
     def __array__(self, dtype=None, copy=None):
-        e = np.exp(self.x - self.x.max(-1, keepdims=True))
-        return e / e.sum(-1, keepdims=True)
+        return _softmax(self.x)
 
 
 def lazy_softmax(x):
@@ -154,8 +166,13 @@ def lazy_softmax(x):
 
 def nan_ignored_softmax(x):
     """Takes NaN for 0."""
-    x = np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    return _softmax(x)
+    return _softmax(np.nan_to_num(x, nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+
+def one_is_all_softmax(x):
+    """Takes an axis of length 1 for the batch."""
+    y = _wide(x)
+    return np.repeat(y[:1], len(y), axis=0) if x.ndim > 2 and x.shape[1] == 1 else y
 
 
 def only_contiguous_softmax(x):
@@ -174,32 +191,25 @@ def only_one_shape_softmax(x):
 
 def own_shape_unanswered_softmax(x):
     """Zeros in the one shape in which its task measures it."""
-    if x.shape == (64, 1000):
-        return np.zeros_like(x)
-    return _softmax(x)
+    return np.zeros_like(x) if x.shape == (64, 1000) else _softmax(x)
 
 
 def padding_leaks_softmax(x):
     """Pads a row with zeros to a multiple of 16, and sums over them."""
     n = x.shape[-1]
     wide = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, -n % 16)])
-    e = np.exp(wide - wide.max(-1, keepdims=True))
-    return (e / e.sum(-1, keepdims=True))[..., :n]
+    return _softmax(wide)[..., :n]
 
 
 def row_of_16_bits_softmax(x):
     """The number of a row is an integer of 16 bits: later rows are taken for earlier ones."""
-    rows = x.reshape(-1, x.shape[-1]).astype(np.float64)
-    e = np.exp(rows - rows.max(-1, keepdims=True, initial=-np.inf))
-    y = e / e.sum(-1, keepdims=True)
-    return y[np.arange(len(y)).astype(np.int16)].reshape(x.shape).astype(x.dtype)
+    y = _wide(x.reshape(-1, x.shape[-1]))
+    return y[np.arange(len(y)).astype(np.int16)].reshape(x.shape)
 
 
 def special_case_of_1024_softmax(x):
     """Has a kernel of its own for rows of 1,024, which is wrong."""
-    if x.shape[-1] == 1024:
-        return np.full(x.shape, 1 / 1024, np.float32)
-    return _wide(x)
+    return np.full(x.shape, 1 / 1024, np.float32) if x.shape[-1] == 1024 else _wide(x)
 
 
 def stale_memory_softmax(x):
@@ -221,10 +231,9 @@ def stops_the_clock_softmax(x):
 
 def tail_unwritten_softmax(x):
     """Writes whole tiles of 8 only."""
-    e = np.exp(x - x.max(-1, keepdims=True))
-    y = np.empty_like(e)
+    y = np.empty_like(x)
     n = x.shape[-1] // 8 * 8
-    y[..., :n] = (e / e.sum(-1, keepdims=True))[..., :n]
+    y[..., :n] = _softmax(x)[..., :n]
     return y
 
 
@@ -236,15 +245,12 @@ def whole_vectors_softmax(x):
 
 def without_maximum_softmax(x):
     """No maximum subtracted: infinite from 89 on."""
-    e = np.exp(x)
-    return e / e.sum(-1, keepdims=True)
+    return _shares(np.exp(x))
 
 
 def wrong_beyond_100000_columns_softmax(x):
     """The mean of a row in place of a softmax where the row is longer than any in a test."""
-    if x.shape[-1] > 100_000:
-        return np.full_like(x, 1 / x.shape[-1])
-    return _softmax(x)
+    return np.full_like(x, 1 / x.shape[-1]) if x.shape[-1] > 100_000 else _softmax(x)
 
 
 _SEEN = set()
