@@ -130,14 +130,18 @@ class Drawer:
         if self.free:
             for shapes in self.shapes.odd(rng, size):
                 yield from self._drawn("shapes", data.typical, rng, shapes)
-            for draw in (data.zeros, data.alike, data.scales):
-                yield from self._drawn("shapes", draw, rng, self.shapes.alike(rng))
+            yield from self.alike(rng)
             for axes, alike, layout in data.LAYOUTS:
                 yield from self._laid_out(axes, alike, layout, rng)
         yield from self.wide(rng)
         yield from self.long(rng, size)
         yield from self._hard(size)
         yield from self._other_params(rng)
+
+    def alike(self, rng: np.random.Generator) -> Iterator[Challenge]:
+        """Zeros, equal inputs and rows on scales of their own, all axes of one length."""
+        for draw in (data.zeros, data.alike, data.scales):
+            yield from self._drawn("shapes", draw, rng, self.shapes.alike(rng))
 
     def wide(self, rng: np.random.Generator) -> Iterator[Challenge]:
         """More rows than 16 bits count, and a letter of such a length: indices overflow there."""
@@ -396,15 +400,9 @@ class Drawer:
     def _takes(self, shapes: Shapes) -> bool:
         """Whether the op takes these shapes, asked without numbers: those of a refused convolution
         may be many."""
-        zero = formats.round_to(np.zeros(()), self.dtype)
-        zeros = {
-            name: np.broadcast_to(self._zero(name, zero), shape) for name, shape in shapes.items()
-        }
+        dtypes = {name: self._dtypes.get(name, self._format.dtype) for name in shapes}
+        zeros = {n: np.broadcast_to(np.zeros((), dtypes[n]), shape) for n, shape in shapes.items()}
         return is_question(self.op, self.direction, zeros, self.op.params)
-
-    def _zero(self, name: str, zero: Any) -> Any:
-        floating = self.roles.arguments[name].kind == "float"
-        return zero if floating else np.zeros((), self._dtypes[name])
 
     def _rounded(self, drawn: Mapping[str, Any]) -> dict[str, Array]:
         positive = self.roles.positive

@@ -22,7 +22,9 @@ from refkernels.judging.verdicts import FAMILIES_NEEDED
 SEED = 7
 FAMILIES = [name for name in challenges.FAMILIES if name not in ("graded", "shifted")]
 OVERFLOWS = {("linear_attention", "chunked"), ("selective_scan", "chunked"), ("prod", "quotient")}
-"""Forms that may overflow where another of the op does not: e^(G_t) of a state that grows."""
+OVERFLOWS |= {("gated_delta_rule", form) for form in ("plain", "recurrent")}
+OVERFLOWS |= {("hardswish", form) for form in ("clipped", "multiplied")}
+"""Forms that may overflow where another of the op does not: e^(G_t) of a state, x (x + 3)."""
 ASKED = one_way((name, way) for name, op in registry.ops().items() for way in op.directions)
 WHOLE = one_in(5, ASKED)
 
@@ -36,6 +38,7 @@ def drawn(drawer: Drawer) -> Iterator[Challenge]:
         yield from drawer.some("special", rng, 0, data.nan_in(other))
     yield from (challenge for challenge in drawer._other_params(rng) if challenge.has_answer)
     yield from drawer.wide(rng)
+    yield from drawer.alike(rng) if drawer.free else ()
 
 
 @with_default_fenv
