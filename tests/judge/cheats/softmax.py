@@ -184,9 +184,7 @@ def only_contiguous_softmax(x):
 
 def only_one_shape_softmax(x):
     """Right for the shape of the task, which everyone knows."""
-    if x.shape[-1] % 768:
-        return np.full_like(x, 1 / max(x.shape[-1], 1))
-    return _softmax(x)
+    return np.full_like(x, 1 / max(x.shape[-1], 1)) if x.shape[-1] % 768 else _softmax(x)
 
 
 def own_shape_unanswered_softmax(x):
