@@ -21,7 +21,7 @@ from refkernels.judging import data
 from refkernels.judging.cases import ELEMENTS, OpCases, elements, first_axes, shape_of, with_marker
 from refkernels.judging.data import Draw, InputRoles, Shapes
 from refkernels.judging.questions import ANYTHING, AXES, KernelDomain, is_float, is_question
-from refkernels.judging.shapes import LONG, TRIES, WIDE, ShapeDrawer
+from refkernels.judging.shapes import LONG, MOST, TRIES, WIDE, ShapeDrawer
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 from refkernels.ops.letters import ROWS
@@ -248,7 +248,7 @@ class Drawer:
         for inputs, params in sorted(self._fitting(0), key=lambda built: elements(built[0])):
             for axis in axes:
                 longer = self._repeated(inputs, axis, least)
-                if least <= elements(longer) < LONG << 4 and is_question(
+                if least <= elements(longer) <= MOST and is_question(
                     self.op, self.direction, longer, params
                 ):
                     return [(longer, params)]
