@@ -157,9 +157,7 @@ class RangeLimits:
         empty = not all(np.size(array) for array in self.inputs.values())
         if empty or self.op.definition is not None or function is None:
             return None if empty else self.op.definition
-        from refkernels.ops.function_formulas import named_forms
-
-        return named_forms(function)
+        return function.formulas
 
     @cached_property
     def _forms_unlimited(self) -> dict[str, dict[str, Doubles]]:

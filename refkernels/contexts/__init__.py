@@ -22,7 +22,7 @@ has all the names, or says in one sentence why a name has no meaning in it. Name
 first use.
 """
 
-__kernels_of__ = ("kernels.elementary", "kernels.trigonometric", "elementwise")
+__kernels_of__ = ("kernels.elementary", "kernels.trigonometric")
 
 import importlib
 import re

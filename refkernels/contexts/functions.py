@@ -16,7 +16,6 @@ kernels of `ball_functions` first, which have spreads of their own.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from refkernels.contexts import loading
 from refkernels.contexts.ball_rules import FACTOR, LOST
 
 if TYPE_CHECKING:
-    from refkernels.elementwise.function import Function
+    from refkernels.kernels.real_function import RealFunction
 
 Doubles = npt.NDArray[np.float64]
 _MORE = 1.0 + 2.0**-38  # covers the roundings of y in e^-y, y <= 2^10, and of p's terms
@@ -38,38 +37,35 @@ _ETA = 2.0**-1074
 _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
 
 
-@functools.cache
-def record(name: str) -> Function:
-    """The function of that name. Its package is imported when a value is needed: most questions
+def record(name: str) -> RealFunction:
+    """The function of that name. Its kernels are imported when a value is needed: most questions
     about a formula, such as what an element depends on, need none."""
-    from refkernels.elementary_ref import functions
-    from refkernels.trig_ref import functions as trigonometric
+    from refkernels.kernels.functions import FUNCTIONS
 
-    for record in (*functions.FUNCTIONS, *trigonometric.FUNCTIONS):
-        if record.name == name:
-            return record
-    raise ValueError(f"There is no function {name!r} in a formula.")
+    if name not in FUNCTIONS:
+        raise ValueError(f"There is no function {name!r} in a formula.")
+    return FUNCTIONS[name]
 
 
 def allowance(name: str) -> float:
     """The library's limit of a function over that of most functions, at least 1."""
-    from refkernels.elementwise.function import LIMIT
+    from refkernels.kernels.real_function import LIMIT
 
     return max((record(name).limit or LIMIT) / LIMIT, 1.0)
 
 
 def _values(name: str, a: Doubles) -> Enclosure:
     """f(a) for exact a."""
-    from refkernels.elementwise import oracle
+    from refkernels.kernels import answers
 
-    return oracle.values(record(name), a)
+    return answers.values(record(name), a)
 
 
 def rounded(name: str, a: npt.NDArray[Any], format: Format) -> npt.NDArray[Any]:
     """f(a) for exact a, rounded once to the format."""
-    from refkernels.elementwise import oracle
+    from refkernels.kernels import answers
 
-    return oracle.rounded(record(name), a, format)
+    return answers.rounded(record(name), a, format)
 
 
 def double_double(name: str, a: Doubles) -> tuple[Doubles, tuple[Doubles, Doubles], Any]:

@@ -28,7 +28,6 @@ from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Claim, Outcome, Pre
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Later, Problem
 from refkernels.metrology import UNUSUAL
 from refkernels.ops.formula import Fault
-from refkernels.ops.function_formulas import named_forms
 
 _SETTINGS: tuple[dict[str, Any], ...] = (
     *(
@@ -205,7 +204,7 @@ def of_function(problem: Problem) -> dict[str, Any]:
     if function is None:
         return {}
     others = {form.name: form.formula for form in function.forms if direction == "forward"}
-    return {**named_forms(function).of(direction).forms, **others}
+    return {**function.formulas.of(direction).forms, **others}
 
 
 class _Reordered(RoundedArithmetic):

@@ -7,14 +7,14 @@
 
 Inputs of 32 bits and fewer go to a vectorised float64 kernel with a proven relative bound (`fast`
 of `kernels.elementary`). Double-doubles come from two cores there, `exponential` and `logarithm`
-(tables and Taylor series, with the error budgets). Arb and rational arithmetic decide the elements
-that are still open (`exact`).
+(tables and Taylor series, with the error budgets). The elements that are still open, sinh and cosh
+of float64 and all gradients are read from formulas (`ops.refine`; `gradients`).
 
 Special values follow the limits; rsqrt(-0) and reciprocal(-0) are -inf and sqrt(-0) is -0 as in
-IEEE 754, and slopes at -0 are those of the formulas 1/x, 1/(2 sqrt x), ...: infinite, with the sign
-that -0 gives them. A tail below 2^-10^8 is enclosed between zero and that number; the exponential
-of an argument beyond 2^29 is a finite number beyond every format (`Enclosure`): every rounding is
-certified.
+IEEE 754, and slopes at -0 are those of the first forms dy/x, dy/(2 y), -dy y^3/2, ...: infinite,
+with the sign that -0 gives them. A tail below 2^-10^8 is enclosed between zero and that number; the
+exponential of an argument beyond 2^29 is a finite number beyond every format (`Enclosure`): every
+rounding is certified.
 
 All take x of any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), and
 raise TypeError for other dtypes and ValueError for an unknown question. The stated radius is that
@@ -23,8 +23,6 @@ none: they are enclosed between zero and 2^-10^8, or are a finite number beyond 
 float64 tier, for inputs of 32 bits and fewer, has 2^-49 or less, and 2^-44 of erf and those made of
 it and of gelu_tanh. Tails of those below exp(-1400) have 2^-71.
 """
-
-__kernels_of__ = ("kernels.elementary", "elementwise")
 
 from functools import partial
 

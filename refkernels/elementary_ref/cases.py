@@ -11,7 +11,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.elementwise.cases import binades, make, specials, subnormals
-from refkernels.elementwise.function import Doubles
+from refkernels.kernels.real_function import Doubles
 from refkernels.op import Case, Direction
 
 _POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt")

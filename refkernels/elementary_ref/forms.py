@@ -16,32 +16,25 @@ slope that cancels): there 16-bit kernels compute in binary32.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.filling import filled
-from refkernels.elementwise.function import Doubles, Form
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.elementwise.function import Form
 from refkernels.elementwise.running import Primitive
-from refkernels.kernels.elementary import (
-    erf,
-    erf_tables,
-    exponentials,
-    hyperbolic,
-    logarithms,
-    powers,
-    tables,
-)
+from refkernels.kernels import answers
+from refkernels.kernels.elementary import erf, erf_tables, tables
+from refkernels.kernels.functions import ERF_LIMIT, FUNCTIONS, HALF
+from refkernels.kernels.real_function import Doubles, RealFunction
+from refkernels.ops.formula_op import formulas_of
 
-HALF = Fraction(1, 2)
 LN2 = Fraction(tables.LN2_HIGH) + Fraction(tables.LN2_LOW)
 LN10 = Fraction(tables.LN10_HIGH) + Fraction(tables.LN10_LOW)
 DENSITY = Fraction(erf_tables.DENSITY_HIGH) + Fraction(erf_tables.DENSITY_LOW)  # 1 / sqrt(2 pi)
 BELL = Fraction(erf_tables.TWO_OVER_SQRT_PI_HIGH) + Fraction(erf_tables.TWO_OVER_SQRT_PI_LOW)
 CUBIC = Fraction(44715, 10**6)
-ERF_LIMIT = 16.0
-"""4 ulp is no limit of erf and erfc: CUDA's erfcf errs by 4.49 on some float32, and the erf inside
-PyTorch's GELU by more than 4."""
 
 
 # --- the library's functions, in float64 ------------------------------------------------------
@@ -82,19 +75,29 @@ def _fast(kernel: Any) -> Any:
     return value
 
 
+def _primitive(name: str, value: Any, spread: Any = None, **known: Any) -> Primitive:
+    function = FUNCTIONS[name]
+    values = partial(answers.values if function.values else _by_definition, function)
+    return Primitive(values, value, spread, **known)
+
+
+def _by_definition(function: RealFunction, x: Doubles) -> Enclosure:
+    formulas = formulas_of(function.name, "x[...] -> y[...]", forms={"": function.formula})
+    return formulas.evaluate("forward", {"x": x}, {})["y"]
+
+
+_OF_ERF = {"saturates": True, "limit": ERF_LIMIT}
 PRIMITIVES = {
-    "exp": Primitive(filled(exponentials.exp), np.exp, _growth),
-    "exp2": Primitive(filled(exponentials.exp2, False), np.exp2),
-    "expm1": Primitive(filled(exponentials.expm1), np.expm1),
-    "log1p": Primitive(filled(logarithms.log1p), np.log1p, _logarithmic),
-    "sinh": Primitive(filled(hyperbolic.sinh), np.sinh),
-    "cosh": Primitive(filled(hyperbolic.cosh), np.cosh),
-    "tanh": Primitive(filled(hyperbolic.tanh), np.tanh, _sigmoidal, saturates=True),
-    "erf": Primitive(filled(erf.erf), _fast(erf.erf_fast), _bell, saturates=True, limit=ERF_LIMIT),
-    "erfc": Primitive(
-        filled(erf.erfc), _fast(erf.erfc_fast), _bell, saturates=True, limit=ERF_LIMIT
-    ),
-    "rsqrt": Primitive(filled(powers.rsqrt, 1.0, False), lambda a: 1.0 / np.sqrt(a), limit=2.0),
+    "exp": _primitive("exp", np.exp, _growth),
+    "exp2": _primitive("exp2", np.exp2),
+    "expm1": _primitive("expm1", np.expm1),
+    "log1p": _primitive("log1p", np.log1p, _logarithmic),
+    "sinh": _primitive("sinh", np.sinh),
+    "cosh": _primitive("cosh", np.cosh),
+    "tanh": _primitive("tanh", np.tanh, _sigmoidal, saturates=True),
+    "erf": _primitive("erf", _fast(erf.erf_fast), _bell, **_OF_ERF),
+    "erfc": _primitive("erfc", _fast(erf.erfc_fast), _bell, **_OF_ERF),
+    "rsqrt": _primitive("rsqrt", lambda a: 1.0 / np.sqrt(a), limit=2.0),
 }
 
 
@@ -371,30 +374,3 @@ SLOPE_FORMS: dict[str, tuple[Form, ...]] = {
     "erf": (Form("dy 2 / sqrt(pi) exp(-x^2)", _bell_backward(1)),),
     "erfc": (Form("-dy 2 / sqrt(pi) exp(-x^2)", _bell_backward(-1)),),
 }
-LIMITS = {
-    "sqrt": (0.5, "IEEE 754: correctly rounded"),
-    "reciprocal": (0.5, "IEEE 754: a division, correctly rounded"),
-    **dict.fromkeys(
-        ("erf", "erfc"),
-        (
-            ERF_LIMIT,
-            'library limit: 16 ulp, OpenCL\'s full profile (OpenCL C, "Relative Error as ULPs"); '
-            "known libraries exceed the 4 ulp of other functions",
-        ),
-    ),
-    "rsqrt": (
-        2.0,
-        'library limit: 2 ulp, OpenCL\'s full profile (OpenCL C, "Relative Error as ULPs"), and '
-        "rsqrtf's maximum in the CUDA C++ Programming Guide; 1 / sqrt(x) in two roundings keeps it",
-    ),
-}
-
-
-def held_to(name: str) -> dict[str, Any]:
-    """The fields of a `Function` that limit its forward pass."""
-    if name in FORMS:
-        return {"limit": None, "limit_source": "", "forms": FORMS[name]}
-    if name in LIMITS:
-        limit, source = LIMITS[name]
-        return {"limit": limit, "limit_source": source}
-    return {}

@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from refkernels.arithmetic.formats import Format
-from refkernels.elementwise.function import Doubles
 from refkernels.elementwise.invariants import CONTRACTS, Mask, backward, forward, sign, within
+from refkernels.kernels.real_function import Doubles
 from refkernels.op import Invariant
 
 

@@ -24,8 +24,9 @@ from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.rounding import ETA
 from refkernels.arithmetic.scalars import as_real
 from refkernels.elementwise import oracle
-from refkernels.elementwise.function import LIMIT, Array, Doubles, Form, Function
+from refkernels.elementwise.function import Form, Function
 from refkernels.elementwise.running import Running
+from refkernels.kernels.real_function import LIMIT, Array, Doubles
 
 _BLOCK = 1 << 13  # elements: some twenty arrays of this size stay in the cache
 Bounds = dict[str, Doubles]

@@ -12,7 +12,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.elementwise.function import Array, Doubles
+from refkernels.kernels.real_function import Array, Doubles
 from refkernels.op import DIRECTIONS, DTYPES, Case, Direction
 
 _SEED = 0

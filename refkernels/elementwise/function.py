@@ -1,29 +1,22 @@
-"""Function: one real function of one variable, as the shared machinery needs it."""
+"""Function: one real function of one variable, as the oracles of functions need it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from refkernels.arithmetic.fast import Fast
+from refkernels.kernels.real_function import Doubles, RealFunction
 from refkernels.op import Case, Invariant
+from refkernels.ops.formula import derived
+from refkernels.ops.formula_op import formulas_of
+from refkernels.ops.formulas import Formulas
 
 if TYPE_CHECKING:
     from refkernels.elementwise.running import Primitive
 
-Doubles: TypeAlias = npt.NDArray[np.float64]
-Array: TypeAlias = npt.NDArray[Any]
-Ball: TypeAlias = tuple[int, int, int]  # (mid ± radius) * 2^exponent
-Filler: TypeAlias = Callable[[Any, Any, Any, Any, Any], None]
-LIMIT = 4.0
-LIMIT_SOURCE = (
-    "library limit: 4 ulp, the largest single-precision maximum of such functions in the CUDA C++ "
-    "Programming Guide; OpenCL's full profile has 2 to 5, and 16 for erf and erfc"
-)
+_DERIVED = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x",))
 
 
 @dataclass(frozen=True)
@@ -33,45 +26,55 @@ class Form:
     name: str
     formula: Callable[..., Any]
 
+    def __call__(self, xp: Any, **arrays: Any) -> Any:
+        return self.formula(xp, *arrays.values())
+
 
 @dataclass(frozen=True)
-class Function:
-    """f and f', in three tiers.
+class End:
+    """Where f' is its limit for every format, but for the side on which it lies: x beyond `start`,
+    away from zero. There f' lies strictly between the limit, ±0 or 1, and 2^-1000 of 1, or
+    2^-10^8 beside a zero, towards `side`."""
 
-    `fast`: the float64 tier, for inputs of 32 bits and fewer (`Fast`).
-    `values(x, hi, lo, radius, scale)`, `slopes(...)`: the double-double tier. They fill flat arrays
-    of one length for any float64 x, specials included, so that f(x) lies in (hi + lo ± radius)
-    2^scale with hi = fl(hi + lo); on the calling thread, with the GIL released.
-    `exact_value(x, precision)`, `exact_slope(x, precision)`: a ball that holds f(x) for a finite x
-    that the tier before left open, about as sharp as the precision in bits; radius 0 where the
-    value is a binary fraction.
-    `exact_gradient(dy, x, precision)`: the same for dy f'(x) at once, for a function whose slope is
-    algebraic: dy / x may be a rounding boundary where 1 / x is not even a binary fraction.
+    start: float
+    limit: float
+    side: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Function(RealFunction):
+    """f and f', with all that an op has.
+
     `condition(x)`, `slope_condition(x)`: |x f'(x) / f(x)| and |x f''(x) / f'(x)| of float64 x.
-    `limit`: the ulp that a library's f may be off, with its `limit_source`; None for an f made of
-    other functions, which has `forms` instead. `slope_forms`: the forms of dy f'(x), for every
-    function. `primitives`: the library functions that the forms call. `definition`: f in terms of
-    the primitives of formulas, where it is none itself.
+    `forms`: those of an f that is made of other functions, which has no `limit`; `slope_forms`:
+    those of dy f'(x), for every function. `primitives`: the library functions that the forms call.
+    `truth(xp, x)`, `gradient(xp, dy, x)`: the certified formulas of f and of dy f'(x), where the
+    definition and its derivative lose digits or zeros.
+    `lowest`: the end of the domain, where the formula of f' does not show it.
+    `ends`: where f' saturates.
     """
 
-    name: str
-    fast: Fast
-    values: Filler
-    slopes: Filler
-    exact_value: Callable[[float, int], Ball]
-    exact_slope: Callable[[float, int], Ball]
     condition: Callable[[Doubles], Doubles]
     slope_condition: Callable[[Doubles], Doubles]
     cases: Callable[[], list[Case]]
     invariants: tuple[Invariant, ...] = ()
-    exact_gradient: Callable[[float, float, int], Ball] | None = None
-    limit: float | None = LIMIT
-    limit_source: str = LIMIT_SOURCE
     forms: tuple[Form, ...] = ()
     slope_forms: tuple[Form, ...] = ()
     primitives: Mapping[str, Primitive] = field(default_factory=dict)
-    definition: Callable[..., Any] | None = None
+    truth: Callable[..., Any] | None = None
+    gradient: Callable[..., Any] | None = None
+    lowest: float = -float("inf")
+    ends: tuple[End, ...] = ()
 
-    def formula(self, xp: Any, x: Any) -> Any:
-        """f(x) as a formula: its definition, or the primitive of its name."""
-        return self.definition(xp, x) if self.definition else xp.function(self.name, x)
+    @cached_property
+    def formulas(self) -> Formulas:
+        """The formula of f, with the forms of dy f'(x) that its bound is proven for."""
+        truth = self.truth or self.formula
+        return formulas_of(
+            self.name,
+            "x[...] -> y[...]",
+            forms={"formula": self.formula},
+            truth=truth,
+            backward={form.name: form for form in self.slope_forms},
+            backward_truth=self.gradient or _DERIVED(truth),
+        )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
-from refkernels.elementwise.function import Doubles
+from refkernels.kernels.real_function import Doubles
 from refkernels.op import Arrays, Invariant
 
 Mask = npt.NDArray[np.bool_]

@@ -1,44 +1,27 @@
-"""The tiers of an elementwise op, each only for the elements that still need it.
+"""The certified values of an elementwise op: the function's kernels, then its formula.
 
-Inputs of 32 bits and fewer: float64 with a relative bound, double-double, multiple precision.
-float64 inputs and backward passes: double-double, multiple precision.
+Forward: float64 for inputs of 32 bits and fewer, double-doubles, and the formula for the elements
+that are still open. Backward: the formula of dy f'(x), but where f' saturates.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from refkernels.arithmetic import formats, small, tiers
+from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
-from refkernels.arithmetic.blocks import BLOCK, CACHED, spread
-from refkernels.arithmetic.enclosure import Enclosure, Relative, trusted
-from refkernels.arithmetic.fast import Fast
-from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.interpreted import interpreted
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.exact import intersection
 from refkernels.arithmetic.ladder import Draft, Open, climb
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.elementwise import exact
-from refkernels.elementwise.function import Array, Filler, Function
-from refkernels.elementwise.product import multiply_all
+from refkernels.elementwise.function import End, Function
+from refkernels.kernels import answers
+from refkernels.kernels.elementary.results import VANISHING
+from refkernels.kernels.real_function import Array
 
 _CHUNK = 1 << 22  # elements tested at a time, to save memory
-_MANY = 1 << 20  # elements beyond which Python's work for a block costs more than a fuller cache
-_INTERPRETED = 256  # elements that NumPy handles while Python handles one
-_HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast guarantees the sign only
-# The exponent fields between them, without zeros and infinities, as an offset and a length.
-_LOWEST, _SPREAD = np.uint64(1023 - 199), np.uint64(398)
-# By format, where float32 numbers decide: whether to test, and the last bits of a midpoint.
-_NO_TIES = (False, np.uint32(0), np.uint32(1))
-_TIES = {
-    "float32": (True, np.uint32(0), np.uint32(1)),
-    "bfloat16": (True, np.uint32(0xFFFF), np.uint32(0x8000)),
-}
-Indices = npt.NDArray[np.intp]
-Columns = tuple[Array, Array, Array, Array]  # hi, lo, radius, scale
+_BESIDE = 2.0**-1000
 
 
 @with_default_fenv
@@ -50,18 +33,27 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
     Raises TypeError for other dtypes and ValueError for an unknown question.
     """
 
+    def by_definition(left: Array, question: Question) -> Enclosure:
+        answer = function.formulas.evaluate("forward", {"x": left}, {}, question)["y"]
+        answer.hi = np.where(answer.exact_zero, np.copysign(answer.hi, left), answer.hi)
+        return answer
+
     def later(left: Array, question: Question) -> Enclosure:
-        answer = Draft(*_double_double(function.values, left))
+        if function.values is None:
+            return by_definition(left, question)
+        answer = Draft.of(answers.double_doubles(function.values, left))
 
-        def by_exact(still_open: Open) -> dict[str, Enclosure]:
+        def by_formula(still_open: Open) -> dict[str, Enclosure]:
             at = still_open["y"]
-            return {"y": exact.values(function, to_float64(left[at]), question, answer.at(at))}
+            with tiers.counted():  # as exact, in any tier of the formula
+                sharper = by_definition(left[at], question)
+            return {"y": intersection(answer.at(at), sharper)}
 
-        still_open, steps = {"y": _undecided(answer, question)}, [("exact", by_exact)]
+        still_open, steps = {"y": _undecided(answer, question)}, [("exact", by_formula)]
         climb({"y": answer}, still_open, "double_double", steps, question.undecided)
         return answer.enclosure()
 
-    return screened(function.fast, x, certify, later)
+    return answers.screened(function.fast, x, certify, later)
 
 
 @with_default_fenv
@@ -75,52 +67,76 @@ def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure"
     `backward_bound`, proven for the named forms. Raises TypeError for other dtypes, ValueError for
     shapes that differ and for an unknown function or question.
     """
-    question = Question.parse(certify)
     dy, x = pair_of(dy, x)
-    flat_dy, flat_x = (np.ascontiguousarray(array).reshape(-1) for array in (dy, x))
-    columns = _columns(flat_x.size)
+    flat_dy, flat_x = dy.reshape(-1), x.reshape(-1)
+    outside = to_float64(flat_x) < function.lowest
+    known = {end: _beyond(end, flat_x) for end in function.ends}
+    inside = np.where(
+        np.logical_or.reduce([outside, *known.values()]), flat_x.dtype.type(1), flat_x
+    )
+    answer = _by_formula(function, flat_dy, inside, certify)
+    at = np.flatnonzero(np.isinf(flat_dy) | answer.exact_zero)
+    if at.size:
+        product = _product(function, to_float64(flat_dy[at]), to_float64(inside[at]))
+        answer = answer.replace(at, Enclosure(product))
+    draft = Draft.of(answer)
+    for end, at in known.items():
+        if at.any():
+            draft.put(at, _saturated(end, to_float64(flat_dy[at]), flat_x[at]))
+    if outside.any():
+        draft.put(outside, Enclosure(np.full(np.count_nonzero(outside), np.nan)))
+    return draft.enclosure().reshape(x.shape)
 
-    def block(start: int, stop: int) -> None:
-        slope, scales = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
-        function.slopes(to_float64(flat_x[start:stop]), slope[0], slope[1], slope[2], scales)
-        filled = (column[start:stop] for column in columns)
-        multiply_all(to_float64(flat_dy[start:stop]), slope, scales, *filled)
 
-    spread(flat_x.size, block)
-    answer = Draft(*columns)
+def _by_formula(function: Function, dy: Array, x: Array, certify: Certify) -> Enclosure:
+    return function.formulas.evaluate("backward", {"dy": dy, "x": x}, {}, certify)["dx"]
 
-    def by_exact(left: Open) -> dict[str, Enclosure]:
-        at = left["dx"]
-        pair = to_float64(flat_dy[at]), to_float64(flat_x[at])
-        return {"dx": exact.gradients(function, *pair, question, answer.at(at))}
 
-    still_open = {"dx": _undecided(answer, question)}
-    climb({"dx": answer}, still_open, "double_double", [("exact", by_exact)], question.undecided)
-    return answer.enclosure().reshape(x.shape)
+def _product(function: Function, dy: Array, x: Array) -> Array:
+    """dy f'(x) in IEEE arithmetic, for its zeros, infinities and NaN. The first form knows which
+    zero a slope is."""
+    ones = np.ones(x.size)
+    with tiers.counted():
+        slope = _by_formula(function, ones, x, "enclosure").hi
+    inputs = {"dy": ones, "x": x}
+    plain = function.formulas.plain("backward", inputs, {}, formats.BINARY64)["dx"]
+    with np.errstate(invalid="ignore"):
+        return dy * np.where(slope == 0.0, np.copysign(0.0, plain), slope)
+
+
+def _beyond(end: End, x: Array) -> Array:
+    wide = to_float64(x)
+    return wide > end.start if end.start > 0.0 else wide < end.start
+
+
+def _saturated(end: End, dy: Any, x: Array) -> Enclosure:
+    """dy f'(x) where f' is beside its limit, or at infinity has it."""
+    m, exponent = np.frexp(dy)
+    with np.errstate(invalid="ignore"):
+        exact = ~np.isfinite(dy) | (dy == 0.0) | np.isinf(x)
+        special = dy * np.copysign(np.where(np.isinf(x), end.limit, 1.0), end.limit or end.side)
+    if end.limit:
+        hi, lo, scale = m, end.side * m * _BESIDE, exponent
+        radius = np.abs(lo)
+    else:
+        hi, lo, scale = np.copysign(0.5, m * end.side), 0.0, exponent + VANISHING
+        radius = 0.5
+    return Enclosure(
+        np.where(exact, special, hi),
+        np.where(exact, 0.0, lo),
+        np.where(exact, 0.0, radius),
+        np.where(exact, 0, scale),
+    )
 
 
 def values(function: Function, x: Array) -> Enclosure:
-    """f(x) by the double-double tier alone, shaped like x."""
-    return double_doubles(function.values, x)
-
-
-def rounded(function: Function, x: Array, format: Format) -> Array:
-    """f(x), rounded once to the format, shaped like x: of narrow numbers by the float64 tier, and
-    only where that leaves the rounding open by double-doubles. Whoever emulates a kernel of float32
-    needs no other kernel compiled than that tier's."""
-    if format.p > formats.BINARY32.p or x.dtype == np.float64:
-        return values(function, to_float64(x)).round(format)[0]
-    flat, question = np.ascontiguousarray(x).reshape(-1), Question.parse(("rounding", format))
-    enclosure, still_open = _float64(function.fast, flat, question)
-    answer = formats.round_to(enclosure.hi, format)
-    if still_open.size:
-        answer[still_open] = values(function, to_float64(flat[still_open])).round(format)[0]
-    return answer.reshape(x.shape)
+    """f(x) of x as float64, shaped like x."""
+    return forward(function, to_float64(x))
 
 
 def slopes(function: Function, x: Array) -> Enclosure:
-    """f'(x) by the double-double tier alone, shaped like x."""
-    return double_doubles(function.slopes, x)
+    """f'(x), shaped like x."""
+    return backward(function, np.ones(x.shape), x)
 
 
 def pair_of(dy: Any, x: Any) -> tuple[Array, Array]:
@@ -134,126 +150,7 @@ def pair_of(dy: Any, x: Any) -> tuple[Array, Array]:
     return dy, x
 
 
-def double_doubles(kernel: Filler, x: Array) -> Enclosure:
-    """What a kernel of the double-double tier gives, shaped like x."""
-    return trusted(*_double_double(kernel, np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
-
-
-def screened(
-    fast: Fast | None, x: Any, certify: Certify, later: Callable[[Array, Question], Enclosure]
-) -> Enclosure:
-    """f(x), shaped like x, by the tiers of `fast`, and by `later` where these leave the question
-    open, for flat arrays. Raises as `forward` does."""
-    question = Question.parse(certify)
-    x = as_float_array(x, "x")
-    flat = np.ascontiguousarray(x).reshape(-1)
-    if fast is None or x.dtype == np.float64:
-        return later(flat, question).reshape(x.shape)
-    enclosure, still_open = _float64(fast, flat, question)
-    tiers.answered("float64", flat.size - still_open.size)
-    if not still_open.size:
-        return enclosure.reshape(x.shape)  # its radius is not computed before it is read
-    answer = Draft(enclosure.hi, 0.0, enclosure.radius)
-    if fast.values is not None:
-        sharper = double_doubles(fast.values, flat[still_open])
-        answer.put(still_open, sharper)
-        left = still_open[question.undecided(sharper)]
-        tiers.answered("double_double", still_open.size - left.size)
-        still_open = left
-    if still_open.size:
-        answer.put(still_open, later(flat[still_open], question))
-    return answer.enclosure().reshape(x.shape)
-
-
-def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indices]:
-    """The first tier for all of x (flat), and the elements that it leaves open. A rounding of a
-    number that is tiny in the format is a zero of its sign: only between 0 and 2 _TINY, an element
-    is not left open."""
-    hi = np.empty(x.size)
-    zeros = question.kind == "rounding" and question.format.min_subnormal > 4.0 * _TINY
-    ties = _TIES.get(question.format.name) if question.kind == "rounding" else None
-    factor = fast.error * (1.0 + 4.0 * fast.error)  # |hi - z| <= error |z| <= factor |hi|
-    outward = factor + 2.0**-52
-    open_places, tiny = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
-
-    def block(start: int, stop: int) -> None:
-        with np.errstate(invalid="ignore"):  # a signalling NaN is data here
-            part = x[start:stop].astype(np.float32, copy=False)
-        values = hi[start:stop]
-        fast.kernel(part, values)
-        if ties is None and not _any_beyond(values):
-            return
-        marks = np.empty(stop - start, np.bool_)
-        some_open, some_tiny = _judge(values, outward, ties or _NO_TIES, zeros, marks)
-        if some_open:
-            open_places.append(start + np.flatnonzero(marks))
-        if some_tiny:
-            tiny.append(start + np.flatnonzero((values != 0.0) & (np.abs(values) <= _TINY)))
-
-    spread(x.size, block, BLOCK if x.size > _MANY else CACHED, timed=True)
-    still_open = np.sort(np.concatenate(open_places), kind="stable")
-    enclosure = trusted(hi, radius=Relative(factor))
-    at = np.concatenate(tiny)
-    if at.size:
-        enclosure.radius[at], hi[at] = _TINY, np.copysign(_TINY, hi[at])
-    if ties is None and question.kind != "enclosure":
-        still_open = np.union1d(still_open, np.flatnonzero(question.undecided(enclosure)))
-    return enclosure, still_open
-
-
-@njit(nogil=True)
-def _any_beyond(hi: Any) -> bool:
-    """Whether some element may lie where a Fast guarantees only its sign, by one comparison of
-    bits."""
-    bits = hi.view(np.uint64)
-    count = np.int64(0)
-    for i in range(bits.size):
-        exponent = (bits[i] >> np.uint64(52)) & np.uint64(0x7FF)
-        count += np.int64((exponent - _LOWEST) > _SPREAD)
-    return bool(count > 0)
-
-
-@njit(nogil=True)
-def _judge(hi: Any, outward: float, ties: Any, zeros: bool, marks: Any) -> tuple[bool, bool]:
-    """Marks the elements that are left open. Returns whether there are any, and any tiny ones.
-
-    Left open are elements beyond the range in which a Fast guarantees a relative error, but for
-    tiny ones where `zeros`. Where ties = (requested, mask, tie) asks for a rounding, so are those
-    whose interval may hold a boundary: its ends, moved outward by more than their error, are
-    different float32, or one that is a midpoint of the narrower format, as its last bits show.
-    """
-    requested, mask, tie = ties
-    left, tiny = np.int64(0), np.int64(0)
-    for i in range(hi.size):
-        size = abs(hi[i])
-        ordinary = (size > 0.0) & (size < np.inf)
-        small = ordinary & (size <= _TINY)
-        beyond = (ordinary & (size >= _HUGE)) | (small & (not zeros))
-        lower = np.float32(size - size * outward)
-        upper = np.float32(size + size * outward)
-        near = (lower != upper) | ((np.float32(lower).view(np.uint32) & mask) == tie)
-        unfit = beyond | (ordinary & requested & near)
-        left += np.int64(unfit)
-        tiny += np.int64(small & zeros)
-        marks[i] = unfit
-    return bool(left > 0), bool(tiny > 0)
-
-
-def _double_double(kernel: Filler, x: Array) -> Columns:
-    columns = _columns(x.size)
-    if small.allowance.covers(kernel, _INTERPRETED * x.size, kernel=kernel):
-        with np.errstate(all="ignore"):
-            interpreted(kernel)(to_float64(x), *columns)
-        return columns
-
-    def block(start: int, stop: int) -> None:
-        kernel(to_float64(x[start:stop]), *(column[start:stop] for column in columns))
-
-    spread(x.size, block)
-    return columns
-
-
-def _undecided(answer: Draft, question: Question) -> Indices:
+def _undecided(answer: Draft, question: Question) -> Any:
     """Indices of the elements that the question leaves open, tested chunk by chunk."""
     if question.kind == "enclosure":
         return np.empty(0, np.intp)
@@ -261,8 +158,3 @@ def _undecided(answer: Draft, question: Question) -> Indices:
     parts = (question.undecided(answer.at(slice(at, at + _CHUNK))) for at in starts)
     places = [at + np.flatnonzero(part) for at, part in zip(starts, parts, strict=True)]
     return np.concatenate([*places, np.empty(0, np.intp)])
-
-
-def _columns(size: int) -> Columns:
-    """Empty columns for a kernel to fill."""
-    return np.empty(size), np.empty(size), np.empty(size), np.empty(size, np.int64)

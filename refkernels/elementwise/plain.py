@@ -13,7 +13,8 @@ from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format, working_format
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.elementwise import oracle
-from refkernels.elementwise.function import Array, Function
+from refkernels.elementwise.function import Function
+from refkernels.kernels.real_function import Array
 
 
 @with_default_fenv

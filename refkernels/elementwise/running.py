@@ -31,10 +31,10 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format, working_format
 from refkernels.arithmetic.rounding import ETA, Rounding
-from refkernels.elementwise import oracle
-from refkernels.elementwise.function import Array, Doubles, Filler
+from refkernels.kernels.real_function import Array, Doubles
 
 _UP = 1.0 + 2.0**-30  # covers the roundings of the radii themselves: 2^-52 for each operation
 _MORE = 1.0 + 2.0**-50
@@ -46,12 +46,12 @@ _SATURATED = 64.0  # beyond it every library's tanh and erf are ±1
 
 @dataclass(frozen=True)
 class Primitive:
-    """A library function: `values`, the oracle's double-doubles; `value`, if that is faster, in
+    """A library function: `values`, certified; `value`, if that is faster, in
     float64 to a relative 2^-40, for narrower forms. Where its argument may be rounded,
     `spread(a, r, f)` >= |f(x) - f(y)| for all x and y within 2 r of a and r of one another,
     f = |f(a)|. `limit`: its own, in ulp."""
 
-    values: Filler
+    values: Callable[[Doubles], Enclosure]
     value: Callable[[Doubles], Any] | None = None
     spread: Callable[[Doubles, Doubles, Doubles], Doubles] | None = None
     saturates: bool = False
@@ -214,7 +214,7 @@ class Running:
         """|f(ẑ) - f(z)|, then `limit` ulp of f(ẑ), an ulp being at most 2 u |f| or η."""
         primitive = self.primitives[name]
         if self.wide or primitive.value is None:
-            m = np.asarray(oracle.double_doubles(primitive.values, a.m))
+            m = np.asarray(primitive.values(a.m))
         else:
             m = primitive.value(a.m)
         size = np.abs(m)

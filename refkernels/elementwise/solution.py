@@ -7,7 +7,8 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.question import Certify
 from refkernels.elementwise import bounds, oracle
-from refkernels.elementwise.function import Array, Doubles, Function
+from refkernels.elementwise.function import Function
+from refkernels.kernels.real_function import Array, Doubles
 
 
 @dataclass(frozen=True)

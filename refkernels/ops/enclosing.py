@@ -19,7 +19,7 @@ from refkernels.contexts.double_double_value import DoubleDoubleValue
 from refkernels.contexts.objects import data
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import RoundedValue
-from refkernels.elementwise import balls
+from refkernels.kernels import balls
 
 Shape = tuple[int, ...]
 

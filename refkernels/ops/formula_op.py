@@ -13,7 +13,7 @@ from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import BINARY64
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.elementwise.oracle import screened
+from refkernels.kernels.answers import screened
 from refkernels.op import DIRECTIONS, Case, Invariant, Op
 from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Fault, Formula, derived

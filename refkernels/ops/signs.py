@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.elementwise.function import Form
 from refkernels.op import Arrays, Invariant, Op
+from refkernels.ops.formula import Formula
 
 Reading = Callable[[float], Mapping[str, Any]]
 STATEMENT = "a product, a quotient or an odd function of a zero has the sign that IEEE 754 gives it"
@@ -54,9 +54,9 @@ def of_function(op: Op) -> Op:
         from refkernels.contexts.signed_zeros import SignedZeros
         from refkernels.contexts.working import data
 
-        def read(form: Form, made: float) -> Mapping[str, Any]:
+        def read(form: Formula, made: float) -> Mapping[str, Any]:
             xp = SignedZeros(made=made)
-            return {"y": data(form.formula(xp, xp.array(x)))}
+            return {"y": data(form(xp, x=xp.array(x)))}
 
         x = to_float64(inputs["x"])
         if function.limit is not None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import flint
 import numpy as np
 import numpy.typing as npt
 
@@ -22,12 +23,14 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.rounding import Rounding
+from refkernels.contexts.arb import Arb
 from refkernels.contexts.bound import Bound, outward
 from refkernels.contexts.bound_value import BoundValue, parts
+from refkernels.contexts.objects import data, objects
 from refkernels.op import Direction, Op
 from refkernels.ops import readings
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.formula import Formula
+from refkernels.ops.formula import Formula, several
 from refkernels.ops.formulas import Formulas
 from refkernels.printed.digits import Intervals
 
@@ -244,31 +247,28 @@ def _merged(reaches: list[dict[str, Reach]]) -> dict[str, Reach]:
 
 def _of_function(op: Op, direction: Direction, box: Box, format: Format) -> dict[str, Reach]:
     """The reach of a function of one number, element by element."""
-    import flint
-
-    function = op.real_function
-    assert function is not None
-    x, backward = box["x"], direction == "backward"
-    exact = function.exact_slope if backward else function.exact_value
-    cotangent = box[op.cotangent] if backward else None
-    if cotangent is not None and cotangent.mid.shape != x.mid.shape:
+    assert op.real_function is not None
+    shape, truth = box["x"].mid.shape, op.real_function.formulas.of(direction).truth
+    if any(intervals.mid.shape != shape for intervals in box.values()):
         raise ValueError(
-            f"{op.cotangent} has shape {cotangent.mid.shape}, and x has {x.mid.shape}."
+            f"{op.cotangent} has shape {box[op.cotangent].mid.shape}, and x has {shape}."
         )
-    mid, radius = np.zeros(x.mid.size), np.full(x.mid.size, np.inf)
-    for i, (centre, spread) in enumerate(zip(x.mid.flat, x.radius.flat, strict=True)):
-        if not np.isfinite(centre):
-            continue
-        value_mid, value_radius, exponent = exact(flint.arb(centre, spread), _PRECISION)  # type: ignore[arg-type]
-        value = flint.arb(value_mid, value_radius) * flint.arb(2) ** exponent
-        if cotangent is not None:
-            value = value * flint.arb(cotangent.mid.flat[i], cotangent.radius.flat[i])
-        if value.is_finite() and abs(value) < 1e300:
-            mid[i] = float(value.mid())
-            radius[i] = float((value - flint.arb(mid[i])).abs_upper()) * _UP
-    truth = mid.reshape(x.mid.shape), radius.reshape(x.mid.shape)
-    error = _error_of_function(op, direction, box, format, np.abs(truth[0]) + truth[1])
-    return {op.names(direction)[0]: Reach(*truth, error)}
+    with Arb(_PRECISION) as xp:
+        balls = {name: xp.value(_balls(box[name])) for name in op.takes(direction)}
+        mid, radius = np.zeros(shape), np.full(shape, np.inf)
+        for i, value in np.ndenumerate(data(*several(truth(xp, **balls)))):
+            if value.is_finite() and abs(value) < 1e300:
+                mid[i] = middle = float(value.mid())
+                radius[i] = float((value - flint.arb(middle)).abs_upper()) * _UP
+    error = _error_of_function(op, direction, box, format, np.abs(mid) + radius)
+    return {op.names(direction)[0]: Reach(mid, radius, error)}
+
+
+def _balls(intervals: Intervals) -> Any:
+    """Arb's balls of the intervals; of an infinite one, the ball that holds every number."""
+    pairs = zip(intervals.mid.flat, intervals.radius.flat, strict=True)
+    balls = [flint.arb(mid, rad) if np.isfinite(mid) else flint.arb("nan") for mid, rad in pairs]
+    return objects(balls, intervals.mid.shape)
 
 
 def _error_of_function(

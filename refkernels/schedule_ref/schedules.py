@@ -37,7 +37,7 @@ from refkernels.arithmetic.ladder import Indices, refine
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_count, as_real
-from refkernels.elementwise import balls
+from refkernels.kernels import balls
 
 DECAYS = ("constant", "linear", "polynomial", "cosine", "step", "exponential")
 PRECISIONS = (160, 320, 640, 1280)

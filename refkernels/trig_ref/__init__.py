@@ -8,11 +8,9 @@
 The kernels are in `kernels.trigonometric`. float32 and narrower inputs go to a branch-free float64
 kernel (`float64`, `inverse_float64`, `turns`) with a relative error of 2^-49. float64 inputs, and
 elements that stay open, go to double-doubles: x is reduced modulo pi/2 with 256 bits of 2/pi
-(`reduction`), and a table and Taylor series give sin and cos (`values`) and atan (`inverse`).
-Multiple precision decides the elements that are still open (`exact`).
+(`reduction`), and a table and Taylor series give sin and cos (`values`) and atan (`inverse`). The
+elements that are still open, and all gradients, are read from formulas (`ops.refine`; `forms`).
 """
-
-__kernels_of__ = ("kernels.trigonometric", "elementwise")
 
 from functools import partial
 

@@ -5,27 +5,52 @@ the order of operations."""
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.filling import filled
 from refkernels.elementwise.function import Form
 from refkernels.elementwise.running import Primitive
-from refkernels.kernels.trigonometric import turns, values
+from refkernels.kernels import answers
+from refkernels.kernels.functions import FUNCTIONS, HALF
 from refkernels.kernels.trigonometric.tables import PIO2_HIGH, PIO2_LOW
-from refkernels.kernels.trigonometric.values import COS, SIN, TAN
 
 PI = 2 * (Fraction(PIO2_HIGH) + Fraction(PIO2_LOW))
 
 
 PRIMITIVES = {
-    "sin": Primitive(filled(values.value, SIN), np.sin),
-    "cos": Primitive(filled(values.value, COS), np.cos),
-    "tan": Primitive(filled(values.value, TAN), np.tan),
-    "sinpi": Primitive(filled(turns.value, SIN)),
-    "cospi": Primitive(filled(turns.value, COS)),
+    "sin": Primitive(partial(answers.values, FUNCTIONS["sin"]), np.sin),
+    "cos": Primitive(partial(answers.values, FUNCTIONS["cos"]), np.cos),
+    "tan": Primitive(partial(answers.values, FUNCTIONS["tan"]), np.tan),
+    "sinpi": Primitive(partial(answers.values, FUNCTIONS["sinpi"])),
+    "cospi": Primitive(partial(answers.values, FUNCTIONS["cospi"])),
 }
+
+
+def _sine_of_turns(xp: Any, x: Any, quarters: int = 0) -> Any:
+    """sin(pi x), or cos(pi x) a quarter later, with its exact zeros: x = n + f, |f| <= 1/2."""
+    n = xp.round(x)
+    f = x - n
+    angle = xp.number(HALF) - abs(f) if quarters else f
+    odd = abs(n - 2 * xp.round(n * xp.number(HALF)))
+    return (1 - 2 * odd) * xp.sin(xp.pi() * angle)
+
+
+def _cosine_of_turns(xp: Any, x: Any) -> Any:
+    return _sine_of_turns(xp, x, 1)
+
+
+TRUTHS: dict[str, Any] = {"sinpi": _sine_of_turns, "cospi": _cosine_of_turns}
+GRADIENTS: dict[str, Any] = {
+    "tan": lambda xp, dy, x: dy * (1 + xp.square(xp.function("tan", x))),
+    "asin": lambda xp, dy, x: dy / xp.sqrt((1 - x) * (1 + x)),
+    "acos": lambda xp, dy, x: -dy / xp.sqrt((1 - x) * (1 + x)),
+    "atan": lambda xp, dy, x: dy / (1 + xp.square(x)),
+    "sinpi": lambda xp, dy, x: dy * xp.pi() * _cosine_of_turns(xp, x),
+    "cospi": lambda xp, dy, x: -dy * xp.pi() * _sine_of_turns(xp, x),
+}
+"""The certified formulas, where the definition and its derivative lose digits or zeros."""
 
 
 def _times(name: str, sign: int) -> Any:

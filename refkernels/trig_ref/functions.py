@@ -6,20 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.filling import filled
-from refkernels.elementwise import oracle
-from refkernels.elementwise.function import Doubles, Function
-from refkernels.kernels.trigonometric import float64, inverse, inverse_float64, turns, values
-from refkernels.trig_ref import exact, forms, inverse_cases
+from refkernels.elementwise.function import Function
+from refkernels.kernels import answers
+from refkernels.kernels.functions import FUNCTIONS as KNOWN
+from refkernels.kernels.real_function import Doubles
+from refkernels.trig_ref import forms, inverse_cases
 from refkernels.trig_ref.cases import cases_of
-from refkernels.trig_ref.definitions import DEFINITIONS
 from refkernels.trig_ref.invariants import INVARIANTS
-
-_ARC_FAST = inverse_float64.FAST
 
 
 def _tangent(x: Doubles) -> Doubles:
-    return np.asarray(oracle.values(_BY_NAME["tan"], x))
+    return np.asarray(answers.values(KNOWN["tan"], x))
 
 
 def _inverse(x: Doubles) -> Doubles:
@@ -68,7 +65,7 @@ def _atan_slope_condition(x: Doubles) -> Doubles:
 
 
 def _quotient(x: Doubles) -> tuple[Doubles, Doubles]:
-    return tuple(np.asarray(oracle.values(f, x)) for f in map(_BY_NAME.get, ("sinpi", "cospi")))  # type: ignore
+    return tuple(np.asarray(answers.values(KNOWN[f], x)) for f in ("sinpi", "cospi"))  # type: ignore
 
 
 def _cotangent(x: Doubles) -> Doubles:
@@ -83,38 +80,32 @@ def _tangent_of_turns(x: Doubles) -> Doubles:
     return np.abs(math.pi * (x / c) * s)
 
 
-# name: the kernels, their code of f, the float64 tier, the condition numbers of f and of f'.
-_KERNELS: dict[str, tuple[Any, int, Any, Any, Any]] = {
-    "sin": (values, values.SIN, float64.FAST, _inverse, _direct),
-    "cos": (values, values.COS, float64.FAST, _direct, _inverse),
-    "tan": (values, values.TAN, float64.FAST, _both, _twice),
-    "asin": (inverse, inverse.ASIN, _ARC_FAST, partial(_condition, np.arcsin), _slope_condition),
-    "acos": (inverse, inverse.ACOS, _ARC_FAST, partial(_condition, np.arccos), _slope_condition),
-    "atan": (inverse, inverse.ATAN, _ARC_FAST, _atan_condition, _atan_slope_condition),
-    "sinpi": (turns, values.SIN, turns.FAST, _cotangent, _tangent_of_turns),
-    "cospi": (turns, values.COS, turns.FAST, _tangent_of_turns, _cotangent),
+# name: the condition numbers of f and of f'.
+_CONDITIONS: dict[str, tuple[Any, Any]] = {
+    "sin": (_inverse, _direct),
+    "cos": (_direct, _inverse),
+    "tan": (_both, _twice),
+    "asin": (partial(_condition, np.arcsin), _slope_condition),
+    "acos": (partial(_condition, np.arccos), _slope_condition),
+    "atan": (_atan_condition, _atan_slope_condition),
+    "sinpi": (_cotangent, _tangent_of_turns),
+    "cospi": (_tangent_of_turns, _cotangent),
 }
 
 
 def _function(name: str) -> Function:
-    kernels, code, fast, condition, slope_condition = _KERNELS[name]
+    condition, slope_condition = _CONDITIONS[name]
     return Function(
-        name=name,
-        fast=fast[name],
-        values=filled(kernels.value, code),
-        slopes=filled(kernels.slope, code),
-        exact_value=exact.ball(name),
-        exact_slope=exact.ball(f"{name}'"),
-        exact_gradient=exact.atan_gradient if name == "atan" else None,
+        **vars(KNOWN[name]),
         condition=condition,
         slope_condition=slope_condition,
-        cases=partial(cases_of if fast is float64.FAST else inverse_cases.cases_of, name),
+        cases=partial(cases_of if name in ("sin", "cos", "tan") else inverse_cases.cases_of, name),
         invariants=INVARIANTS[name],
         slope_forms=forms.SLOPE_FORMS[name],
         primitives=forms.PRIMITIVES,
-        definition=DEFINITIONS.get(name),
+        truth=forms.TRUTHS.get(name),
+        gradient=forms.GRADIENTS.get(name),
     )
 
 
-FUNCTIONS = tuple(_function(name) for name in _KERNELS)
-_BY_NAME = {function.name: function for function in FUNCTIONS}
+FUNCTIONS = tuple(map(_function, _CONDITIONS))

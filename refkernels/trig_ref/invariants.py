@@ -10,8 +10,8 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
-from refkernels.elementwise.function import Doubles
 from refkernels.elementwise.invariants import CONTRACTS, Mask, backward, forward, sign, within
+from refkernels.kernels.real_function import Doubles
 from refkernels.op import Invariant
 
 

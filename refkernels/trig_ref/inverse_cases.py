@@ -7,7 +7,7 @@ import numpy as np
 from refkernels.arithmetic.formats import Format
 from refkernels.elementwise import cases
 from refkernels.elementwise.cases import Points
-from refkernels.elementwise.function import Doubles
+from refkernels.kernels.real_function import Doubles
 from refkernels.op import Case
 
 _ODD = 259  # leaves a remainder in every vector width

@@ -44,13 +44,13 @@ def test_no_value_and_no_slope_escapes_at_thousands_of_places(name):
 def test_double_doubles_are_as_tight_as_promised(name):
     rng = np.random.default_rng(6)
     x = np.concatenate([rng.uniform(-30, 30, 4000), 2.0 ** rng.uniform(-100, 9, 4000)])
-    for tier in (oracle.values, oracle.slopes):
+    for tier, promised in ((oracle.values, 2.0**-94), (oracle.slopes, 2.0**-88)):
         enclosure = tier(BY_NAME[name], x)
         defined = np.isfinite(enclosure.hi)
         if name == "silu" and tier is oracle.slopes:
             defined &= abs(x + 1.2784645427610738) > 1e-3
         width = enclosure.radius[defined] / np.abs(enclosure.hi[defined])
-        assert width.max() <= 2.0**-94
+        assert width.max() <= promised
         assert defined.sum() > 5000
 
 

@@ -49,7 +49,7 @@ SLOPES = {
     "silu": (-0.0, None, 0.5, 0.5, 1.0),
     "softplus": (0.0, None, 0.5, 0.5, 1.0),
     "sqrt": (NAN, NAN, -INF, INF, 0.0),
-    "rsqrt": (NAN, NAN, -INF, -INF, -0.0),
+    "rsqrt": (NAN, NAN, INF, -INF, -0.0),
     "reciprocal": (-0.0, -1.0, -INF, -INF, -0.0),
     "erf": (0.0, None, None, None, 0.0),
     "erfc": (-0.0, None, None, None, -0.0),

@@ -11,10 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_elementary_enclosures import ERROR_FUNCTIONS
 
+from refkernels.contexts.arb import Arb
+from refkernels.contexts.objects import data
 from refkernels.elementary_ref import functions
 from refkernels.elementwise import oracle
+from refkernels.kernels import balls
 from refkernels.kernels.elementary import erf_tail
 from refkernels.kernels.elementary.results import VANISHING
+from refkernels.ops.formula import several
 
 FUNCTIONS = {function.name: function for function in functions.FUNCTIONS}
 names = st.sampled_from(ERROR_FUNCTIONS)
@@ -81,8 +85,12 @@ def test_tails_far_below_every_float64_keep_their_relative_error(name, unit):
 @given(names, arguments)
 def test_the_exact_tier_holds_the_truth(name, x):
     x = within(x)
-    for tier, dy in (("exact_value", None), ("exact_slope", 1.0)):
-        mid, radius, exponent = getattr(FUNCTIONS[name], tier)(x, 300)
+    for direction, dy in (("forward", None), ("backward", 1.0)):
+        inputs = {"x": x} if dy is None else {"dy": dy, "x": x}
+        with Arb(300) as xp:
+            arrays = {each: xp.array(np.array(value)) for each, value in inputs.items()}
+            value = several(FUNCTIONS[name].formulas.of(direction).truth(xp, **arrays))[0]
+        mid, radius, exponent = balls.of(data(value).item(), 600)
         truth = Exact(name, x, dy)
         assert truth.side_of(mid - radius, exponent) >= 0 >= truth.side_of(mid + radius, exponent)
 

@@ -1,12 +1,10 @@
-"""erf and erfc: the float64 tier, and values and slopes as double-doubles.
+"""erf and erfc: the float64 tier, and values as double-doubles.
 
 Values, U = 2^-53. |x| < 1/2: x g(x^2), g = erf(x)/x by a polynomial: ERF_SERIES_ERROR 4.51 U^2, the
 product 2 -> SERIES 7 U^2. Else 1 - tail and, for x < 0, erfc = 1 + (1 - tail), from erf_tail.py;
 beyond CERTAIN, where the tail is below TINIEST, one interval from 0 to that covers it.
 erfc, |x| < TINY: 1 - 2x/sqrt(pi), next term x^3: below 2^-120 of the one before; erf below it is
 2x/sqrt(pi) (1 - x^2/3): 2^-121.5, the product 2 U^2, the constant 1 -> SERIES again.
-Slopes: ±2/sqrt(pi) exp(-x^2): exp 5, constant 1, product 5 -> SLOPE 12 U^2, FAR_ERROR beyond FAR;
-|x| < TINY: the constant itself, x^2 < 2^-120.
 Fast. erf, |x| < 1: FAST_ERF_ERROR 2^-49.04, all roundings; x^2 stays at 2^-100 below that. Else
 1 - exp(-x^2) erfcx(x): the tail's 2^-51 + 2^-47.89 + 2^-53, of at most 0.157 beside erf >= 0.842,
 and one rounding -> 2^-49.9; at 6, where arguments are cut, 1 - erf is 2^-55.4. erfc: tail
@@ -38,13 +36,12 @@ from refkernels.kernels.elementary.erf_tail import (
     fast_tail,
     one_minus,
 )
-from refkernels.kernels.elementary.exponential import FAR, FAR_ERROR, exp_dd, exp_fast
+from refkernels.kernels.elementary.exponential import exp_fast
 from refkernels.kernels.elementary.results import exactly, place, tiny_sum, vanishing
 
 FAST_ERF_BOUND = 2.0**-49
 FAST_ERFC_BOUND = 2.0**-46
 SERIES = 7 * U**2
-SLOPE = 12 * U**2
 TINY = 2.0**-60
 CERTAIN = 25.0
 TINIEST = 2.0**-906  # above erfc(25)
@@ -120,29 +117,6 @@ def erfc(x: Any) -> Any:
     high, low, radius, _ = erf(-x)
     high, low = dd_add_double(high, low, 1.0)
     return high, low, (radius + high * (2 * U**2)) * (1.0 + 2.0**-40), 0
-
-
-@inner
-def erf_slope(x: Any) -> Any:
-    """2/sqrt(pi) exp(-x^2) as (high, low, radius, scale)."""
-    if not math.isfinite(x):
-        return exactly(x if x != x else 0.0)
-    if abs(x) < TINY:
-        return TWO_OVER_SQRT_PI_HIGH, TWO_OVER_SQRT_PI_LOW, SLOPE, 0
-    if abs(x) > FARTHEST:
-        return vanishing(1.0)
-    sh, sl = two_prod(x, x)
-    high, low, k = exp_dd(-sh, -sl)
-    high, low = dd_mul(high, low, TWO_OVER_SQRT_PI_HIGH, TWO_OVER_SQRT_PI_LOW)
-    error = SLOPE + FAR_ERROR if sh > FAR else SLOPE
-    return place(high, low, high * error, k)
-
-
-@inner
-def erfc_slope(x: Any) -> Any:
-    """-2/sqrt(pi) exp(-x^2) for every float64 x; -0 at infinities."""
-    high, low, radius, scale = erf_slope(x)
-    return -high, -low, radius, scale
 
 
 @njit(nogil=True)

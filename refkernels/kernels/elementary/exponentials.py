@@ -1,8 +1,8 @@
-"""exp, exp2, expm1 and the slope of exp2 of one float64, as double-doubles with a derived radius.
+"""exp, exp2 and expm1 of one float64, as double-doubles with a derived radius.
 
-exp2: x = n + r exactly; r ln 2 to 3 U^2 of 0.35, then exp's 5 U^2; the slope multiplies by ln 2
-(5 + 1). An integer x gives the power of two itself, a rounding boundary where it is half of the
-smallest subnormal. Results of arguments beyond FARTHEST have no scale (`vanishing`, `beyond`).
+exp2: x = n + r exactly; r ln 2 to 3 U^2 of 0.35, then exp's 5 U^2. An integer x gives the power of
+two itself, a rounding boundary where it is half of the smallest subnormal. Results of arguments
+beyond FARTHEST have no scale (`vanishing`, `beyond`).
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.double_double import U, dd_mul, dd_mul_double
+from refkernels.arithmetic.double_double import U, dd_mul_double
 from refkernels.arithmetic.jit import inner
 from refkernels.kernels.elementary.exponential import (
     EXP_ERROR,
@@ -32,7 +32,6 @@ from refkernels.kernels.elementary.results import (
 from refkernels.kernels.elementary.tables import LN2_HIGH, LN2_LOW
 
 EXP2_ERROR = 8 * U**2
-EXP2_SLOPE_ERROR = 16 * U**2
 _BEYOND_ONE = 700.0  # beyond it, one term of exp(x) - 1 is below every digit of the other
 
 
@@ -63,23 +62,19 @@ def exp(x: Any) -> Any:
 
 
 @inner
-def exp2(slope: bool, x: Any) -> Any:
+def exp2(x: Any) -> Any:
     if not math.isfinite(x):
         return exactly(0.0 if x < 0.0 else x)
     if abs(x) > FARTHEST:
         return _out_of_scale(x)
     n = np.rint(x)
-    if x == n and not slope:
+    if x == n:
         return place(1.0, 0.0, 0.0, np.int64(n))
-    if abs(x) < LINEAR and not slope:
+    if abs(x) < LINEAR:
         return tiny_sum(1.0, LN2_HIGH, x, 1)
     rh, rl = dd_mul_double(LN2_HIGH, LN2_LOW, x - n)
     high, low, k = exp_dd(rh, rl)
-    k += np.int64(n)
-    if slope:
-        high, low = dd_mul(high, low, LN2_HIGH, LN2_LOW)
-        return place(high, low, high * EXP2_SLOPE_ERROR, k)
-    return place(high, low, high * EXP2_ERROR, k)
+    return place(high, low, high * EXP2_ERROR, k + np.int64(n))
 
 
 @inner

@@ -1,14 +1,11 @@
-"""gelu_tanh(x) = x sigmoid(v), v = 2 sqrt(2/pi) (x + 0.044715 x^3): fast tier, values and slopes.
+"""gelu_tanh(x) = x sigmoid(v), v = 2 sqrt(2/pi) (x + 0.044715 x^3): fast tier and values.
 
 sqrt(2/pi) is the real number and 0.044715 the decimal rational; x/2 (1 + tanh(v/2)) is the same.
 For a = |x|, v = v(a) > 0, e = exp(-v):
     gelu_tanh(x) = x e/(1 + e) for x < 0, x/(1 + e) for x > 0
-    slope: G = e/(1 + e) D, D = 1 - q, q = a v'/(1 + e), for x < 0 and 1 - G for x > 0.
-Errors, U = 2^-53. v = a (A + B a^2): B a^2 1 + 5, A 1, the sum 3, the product 2: 11.1 U^2 of v; v'
-the same way 9. e: 5 U^2 + 11.1 U^2 v (FAR_ERROR beyond FAR). e/(1 + e) moves by at most that, 1 + e
-2, the quotient 9.9, the product with x 2 -> (19 + 11.1 v) U^2. D is zero at x = -0.7525: its error
-is relative to 1 + q: q 9 + 2 + 2 + 9.9 + 5 + 11.1 v, the difference 3; then e/(1 + e) 17 + 11.1 v
-and the product 5 -> (53 + 23 v) U^2 (1 + q).
+Errors, U = 2^-53. v = a (A + B a^2): B a^2 1 + 5, A 1, the sum 3, the product 2: 11.1 U^2 of v.
+e: 5 U^2 + 11.1 U^2 v (FAR_ERROR beyond FAR). e/(1 + e) moves by at most that, 1 + e 2, the quotient
+9.9, the product with x 2 -> (19 + 11.1 v) U^2.
 Tiny x: as in gelu, by the same terms; the next ones are 0.17 x^2 of them.
 Fast: v by two roundings and rounded A, B has 2.5 units: 2^-44.5 of e where v <= 142, exp 2^-51,
 four more roundings -> FAST_GELU_TANH_BOUND 2^-44; arguments are cut at -12.5: results below 2^-226.
@@ -34,8 +31,6 @@ from refkernels.kernels.elementary.erf_tables import (
     DENSITY_HIGH,
     TANH_CUBIC_HIGH,
     TANH_CUBIC_LOW,
-    TANH_CUBIC_SLOPE_HIGH,
-    TANH_CUBIC_SLOPE_LOW,
     TANH_LINEAR_HIGH,
     TANH_LINEAR_LOW,
 )
@@ -45,14 +40,11 @@ from refkernels.kernels.elementary.results import (
     exactly,
     place,
     tiny_product,
-    tiny_sum,
     vanishing,
 )
 
 FAST_GELU_TANH_BOUND = 2.0**-44
 VALUE, VALUE_PER_V = 20 * U**2, 12 * U**2
-SLOPE, SLOPE_PER_V = 54 * U**2, 24 * U**2
-TINY = 2.0**-60
 FARTHEST = 2.0**10  # beyond it results are below 2^VANISHING: v = 7.66e7, x e^-v = 2^-1.1e8
 CERTAIN = 20.0  # v(20) = 602.8
 TINIEST = 2.0**-850  # above exp(-v) (1 + q) there
@@ -61,13 +53,13 @@ NEGLIGIBLE = -900  # powers of two: e beyond it does not change 1 + e
 
 @inner
 def _exponential(a: Any) -> Any:
-    """exp(-v(a)) as (high, low, k), with v and a^2 in double-double."""
+    """exp(-v(a)) as (high, low, k), with v in double-double."""
     sh, sl = two_prod(a, a)
     vh, vl = dd_mul(TANH_CUBIC_HIGH, TANH_CUBIC_LOW, sh, sl)
     vh, vl = dd_add(TANH_LINEAR_HIGH, TANH_LINEAR_LOW, vh, vl)
     vh, vl = dd_mul_double(vh, vl, a)
     eh, el, k = exp_dd(-vh, -vl)
-    return eh, el, k, vh, sh, sl
+    return eh, el, k, vh
 
 
 @inner
@@ -91,7 +83,7 @@ def gelu_tanh(x: Any) -> Any:
     a = abs(x)
     if a > FARTHEST:
         return vanishing(-1.0)
-    eh, el, k, v, _, _ = _exponential(a)
+    eh, el, k, v = _exponential(a)
     dh, dl = _one_plus(eh, el, k)
     error = VALUE + VALUE_PER_V * v + (FAR_ERROR if v > FAR else 0.0)
     if x < 0.0:
@@ -100,38 +92,6 @@ def gelu_tanh(x: Any) -> Any:
         return place(high, low, -high * error, k)
     high, low = dd_div(x, 0.0, dh, dl)
     return high, low, high * error, 0
-
-
-@inner
-def gelu_tanh_slope(x: Any) -> Any:
-    """The slope of gelu_tanh as (high, low, radius, scale)."""
-    if not math.isfinite(x):
-        return exactly(x if x != x else (1.0 if x > 0.0 else -0.0))
-    if x == 0.0:
-        return exactly(0.5)
-    if abs(x) < TINY:
-        return tiny_sum(0.5, 2.0 * DENSITY_HIGH, x, 1)
-    if x > CERTAIN:
-        return 1.0, 0.5 * TINIEST, 0.5 * TINIEST, 0
-    a = abs(x)
-    if a > FARTHEST:
-        return vanishing(-1.0)
-    eh, el, k, v, sh, sl = _exponential(a)
-    dh, dl = _one_plus(eh, el, k)
-    qh, ql = dd_mul(TANH_CUBIC_SLOPE_HIGH, TANH_CUBIC_SLOPE_LOW, sh, sl)
-    qh, ql = dd_add(TANH_LINEAR_HIGH, TANH_LINEAR_LOW, qh, ql)
-    qh, ql = dd_mul_double(qh, ql, a)
-    qh, ql = dd_div(qh, ql, dh, dl)
-    high, low = dd_add_double(-qh, -ql, 1.0)
-    eh, el = dd_div(eh, el, dh, dl)
-    high, low = dd_mul(eh, el, high, low)
-    error = SLOPE + SLOPE_PER_V * v + (FAR_ERROR if v > FAR else 0.0)
-    radius = eh * (1.0 + qh) * error
-    if x < 0.0:
-        return place(high, low, radius, k)
-    factor = math.ldexp(1.0, k)
-    high, low = dd_add_double(-high * factor, -low * factor, 1.0)
-    return high, low, (radius * factor + high * (2 * U**2)) * (1.0 + 2.0**-40), 0
 
 
 @njit(nogil=True)

@@ -1,86 +1,23 @@
-"""sinh, cosh, tanh and the slope of tanh of one float64, as double-doubles with a derived radius.
+"""tanh of one float64, as a double-double with a derived radius.
 
-With E = exp |x|, M = expm1 |x| (exponential.py), U = 2^-53, up to LARGE, where e^(-2x) < 2^-115:
-  sinh  (M + M / (1 + M)) / 2: M's error enters at most once; 1 + M 2, the quotient 9.9, both with a
-        weight <= 1/2; the sum 3                                             -> 9 U^2 besides M's
-  cosh  (E + 1 / E) / 2: E 5, 1 / E 5 + 9.9 with a weight <= 1/2, the sum 3   -> 13 U^2
-  tanh  M2 / (M2 + 2), M2 = expm1 |2 x|: M2's error once, 2 + 9.9             -> 12 U^2 besides
-Beyond: sinh and cosh are e^x / 2, 1 - tanh < 2^-114. tanh' = 4 F / (1 + F)^2, F = exp(-2 |x|), no
-term of which cancels (`logistic_slope`). cosh' is sinh and sinh' is cosh.
+tanh |x| = M / (M + 2), M = expm1 |2 x| (exponential.py), U = 2^-53, up to LARGE: M's error enters
+once, 2 + 9.9 -> 12 U^2 besides. Beyond, 1 - tanh < 2^-114.
 """
 
 import math
 from typing import Any
 
-from refkernels.arithmetic.double_double import U, dd_add, dd_add_double, dd_div, dd_mul
+from refkernels.arithmetic.double_double import U, dd_add_double, dd_div
 from refkernels.arithmetic.jit import inner
-from refkernels.kernels.elementary.exponential import FARTHEST, exp_dd, expm1_dd
-from refkernels.kernels.elementary.exponentials import exp_error
+from refkernels.kernels.elementary.exponential import expm1_dd
 from refkernels.kernels.elementary.results import (
     SQUARE,
-    beyond,
     exactly,
-    place,
     tiny_product,
-    tiny_sum,
-    vanishing,
 )
 
-SINH_ERROR = 10 * U**2
-COSH_ERROR = 14 * U**2
 TANH_ERROR = 13 * U**2
-SLOPE_ERROR = 30 * U**2
 LARGE = 40.0
-_NEGLECTED = 2.0**-115  # e^(-2 LARGE)
-
-
-@inner
-def _large(odd: bool, x: Any) -> Any:
-    size = abs(x)
-    if size > FARTHEST:
-        return beyond(x if odd else size)
-    high, low, k = exp_dd(size, 0.0)
-    radius = high * (exp_error(size) + _NEGLECTED)
-    if odd and x < 0.0:
-        high, low = -high, -low
-    return place(high, low, radius, k - 1)
-
-
-@inner
-def sinh(x: Any) -> Any:
-    if x == 0.0 or not math.isfinite(x):
-        return exactly(x)
-    size = abs(x)
-    if size < SQUARE:
-        return tiny_product(1.0, 1.0 / 6.0, x, 2)
-    if size > LARGE:
-        return _large(True, x)
-    mh, ml, radius = expm1_dd(size, 0.0)
-    qh, ql = dd_add_double(mh, ml, 1.0)
-    qh, ql = dd_div(mh, ml, qh, ql)
-    high, low = dd_add(mh, ml, qh, ql)
-    radius = 0.5 * high * (radius / mh * 1.0001 + SINH_ERROR)
-    sign = math.copysign(0.5, x)
-    return sign * high, sign * low, radius, 0
-
-
-@inner
-def cosh(x: Any) -> Any:
-    if x == 0.0:
-        return exactly(1.0)
-    size = abs(x)
-    if not math.isfinite(x):
-        return exactly(size)
-    if size < SQUARE:
-        return tiny_sum(1.0, 0.5, x, 2)
-    if size > LARGE:
-        return _large(False, x)
-    high, low, k = exp_dd(size, 0.0)
-    factor = math.ldexp(1.0, k)
-    high, low = high * factor, low * factor
-    qh, ql = dd_div(1.0, 0.0, high, low)
-    high, low = dd_add(high, low, qh, ql)
-    return 0.5 * high, 0.5 * low, 0.5 * high * COSH_ERROR, 0
 
 
 @inner
@@ -100,34 +37,3 @@ def tanh(x: Any) -> Any:
     high, low = dd_div(mh, ml, dh, dl)
     radius = high * (radius / mh * 1.0001 + TANH_ERROR)
     return sign * high, sign * low, radius, 0
-
-
-@inner
-def logistic_slope(y: Any) -> Any:
-    """e^-y / (1 + e^-y)^2 as (high, low, radius, exponent) for 0 <= y < infinity.
-
-    Error: e^-y 5 U^2, or FAR_ERROR; 1 + e^-y 2 + 5/2, its square twice that and 5; division 9.9.
-    """
-    if y > FARTHEST:
-        return vanishing(1.0)
-    high, low, k = exp_dd(-y, 0.0)
-    error = exp_error(y)
-    if k < -110:
-        return high, low, high * (error + 2.0**-107), k
-    factor = math.ldexp(1.0, k)
-    dh, dl = dd_add_double(high * factor, low * factor, 1.0)
-    dh, dl = dd_mul(dh, dl, dh, dl)
-    high, low = dd_div(high, low, dh, dl)
-    return high, low, high * SLOPE_ERROR, k
-
-
-@inner
-def tanh_slope(x: Any) -> Any:
-    if x == 0.0:
-        return exactly(1.0)
-    if not math.isfinite(x):
-        return exactly(math.nan if math.isnan(x) else 0.0)
-    if abs(x) < SQUARE:
-        return tiny_sum(1.0, -1.0, x, 2)
-    high, low, radius, k = logistic_slope(2.0 * min(abs(x), 2.0**1000))
-    return place(high, low, radius, k + 2)

@@ -1,26 +1,20 @@
-"""log, log2, log10, log1p and their slopes of one float64, as double-doubles with a radius.
+"""log, log2, log10 and log1p of one float64, as double-doubles with a radius.
 
 log2 and log10 multiply log by a constant: LOG_ERROR + 5 + 1. log2 of a power of two is the integer
 itself, which may be a rounding boundary of a narrow format; log10 of 10^k is an integer below 23,
-never one. Slopes: 1 / x has its rounding error to U of itself (`powers.inverse_parts`); times
-1 / ln 2 or 1 / ln 10 it has 5 + 1 + 1 U^2. 1 / (1 + x): 1 + x is exact as a sum of two, 9.9 U^2.
-The slopes at ±0 are those of 1 / x, infinities with the zero's sign; below the domain NaN.
+never one. Below the domain NaN.
 """
 
 import math
 from typing import Any
 
-from refkernels.arithmetic.double_double import DIV_ERROR, U, dd_div, dd_mul
-from refkernels.arithmetic.eft import two_sum
+from refkernels.arithmetic.double_double import U, dd_mul
 from refkernels.arithmetic.jit import inner
 from refkernels.kernels.elementary.logarithm import LOG_ERROR, log1p_dd, log_dd
-from refkernels.kernels.elementary.powers import inverse_parts
 from refkernels.kernels.elementary.results import (
     LINEAR,
     exactly,
-    place,
     tiny_product,
-    tiny_sum,
 )
 from refkernels.kernels.elementary.tables import (
     INV_LN2_HIGH,
@@ -31,7 +25,6 @@ from refkernels.kernels.elementary.tables import (
 
 LOG, LOG2, LOG10 = range(3)
 SCALED_LOG_ERROR = LOG_ERROR + 8 * U**2  # log2 and log10
-SCALED_INVERSE_ERROR = 8 * U**2
 
 
 @inner
@@ -69,40 +62,3 @@ def log1p(x: Any) -> Any:
         return tiny_product(1.0, -0.5, x, 1)
     high, low = log1p_dd(x, 0.0)
     return high, low, abs(high) * LOG_ERROR, 0
-
-
-@inner
-def log_slope(code: int, x: Any) -> Any:
-    if not x >= 0.0:
-        return exactly(math.nan)
-    if x == 0.0 or x == math.inf:
-        return exactly(1.0 / x)
-    high, low, radius, exponent = inverse_parts(x)
-    if code == LOG:
-        return place(high, low, radius, exponent)
-    if code == LOG2:
-        high, low = dd_mul(high, low, INV_LN2_HIGH, INV_LN2_LOW)
-    else:
-        high, low = dd_mul(high, low, INV_LN10_HIGH, INV_LN10_LOW)
-    return place(high, low, high * SCALED_INVERSE_ERROR, exponent)
-
-
-@inner
-def log1p_slope(x: Any) -> Any:
-    if not x >= -1.0:
-        return exactly(math.nan)
-    if x == math.inf:
-        return exactly(0.0)
-    if x == -1.0:
-        return exactly(math.inf)
-    if x == 0.0:
-        return exactly(1.0)
-    if abs(x) < LINEAR:
-        return tiny_sum(1.0, -1.0, x, 1)
-    high, low = two_sum(1.0, x)
-    m, exponent = math.frexp(high)
-    low = math.ldexp(low, -exponent)
-    if m == 0.5 and low == 0.0:
-        return place(2.0, 0.0, 0.0, -exponent)
-    high, low = dd_div(1.0, 0.0, m, low)
-    return place(high, low, high * DIV_ERROR, -exponent)

@@ -1,3 +1,1 @@
 """sin, cos, tan and their inverses: the float64 tier, and double-doubles with a radius."""
-
-__kernels_of__ = ("elementwise",)

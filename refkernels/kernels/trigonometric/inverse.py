@@ -1,4 +1,4 @@
-"""asin, acos, atan and their slopes as double-doubles, with derived errors.
+"""asin, acos and atan as double-doubles, with derived errors.
 
     asin x = atan(x / w),  acos x = atan(w / x) (+ pi for x < 0),  w = sqrt((1 - x)(1 + x))
 and atan of a quotient n / d > 1 is pi/2 - atan(d / n), so that every argument y is in [0, 1]. With
@@ -13,7 +13,7 @@ Error budget, U = 2^-53, in units of U^2 relative to the result:
   w        1 - x and 1 + x are exact as pairs; product 5, root 3.13 + 2.5           -> 5.7 of w
   quotient 9.9;  pi/2 - atan or pi - atan: never below atan's size, 0.2 + 3.01      -> 13.2
   sum      64 + 5.7 + 13.2 + 3.3 (asin, acos), less for atan                        -> 86.2
-ERROR is this rounded up. Slopes: 1 / w 9.9 + 5.7; 1 / (1 + x^2) 2 + 9.9.
+ERROR is this rounded up.
 """
 
 import math
@@ -30,7 +30,7 @@ from refkernels.arithmetic.double_double import (
     dd_mul_double,
     dd_sqrt,
 )
-from refkernels.arithmetic.eft import two_prod, two_sum
+from refkernels.arithmetic.eft import two_sum
 from refkernels.arithmetic.jit import inner
 from refkernels.kernels.trigonometric.tables import (
     ARC_TANGENT,
@@ -48,7 +48,6 @@ from refkernels.kernels.trigonometric.values import SCALED, TINY
 ASIN, ACOS, ATAN = 0, 1, 2
 CODES = {"asin": ASIN, "acos": ACOS, "atan": ATAN}
 ERROR = 96 * U**2
-SLOPE_ERROR = 20 * U**2
 _HUGE = 2.0**120  # atan is pi/2 - 1/x to far below U^2 from here on
 _A7, _A9, _A11, _A13 = 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13
 
@@ -150,51 +149,3 @@ def _acos(x: Any) -> Any:
     if x < 0.0:
         return dd_add(PI_HIGH, PI_LOW, -high, -low)
     return high, low
-
-
-@inner
-def slope(code: int, x: Any) -> Any:
-    """1 / w, -1 / w or 1 / (1 + x^2)."""
-    if code == ATAN:
-        return _atan_slope(abs(x))
-    size = abs(x)
-    sign = -1.0 if code == ACOS else 1.0
-    if not size <= 1.0:
-        return math.nan, 0.0, 0.0, 0
-    if size == 1.0 or size == 0.0:
-        return sign * (math.inf if size == 1.0 else 1.0), 0.0, 0.0, 0
-    if size < TINY:  # 1 + x^2/2, next term below x^2 2^-55
-        low, radius = _beside_one(size, 0.5)
-        return sign, sign * low, radius, 0
-    high, low = dd_div(1.0, 0.0, *_cosine(size))
-    return sign * high, sign * low, high * SLOPE_ERROR, 0
-
-
-@inner
-def _beside_one(x: Any, b: Any) -> Any:
-    """b x^2 and a bound on its error, b <= 1; both 2^-501 where x^2 would underflow."""
-    if x < SCALED:
-        return 2.0**-501, 2.0**-501
-    return b * (x * x), x * x * 2.0**-50
-
-
-@inner
-def _atan_slope(x: Any) -> Any:
-    """1 / (1 + x^2) for x >= 0; exact at 0, 1 and infinity."""
-    if x == 0.0 or x == 1.0 or not math.isfinite(x):
-        return 1.0 / (1.0 + x * x), 0.0, 0.0, 0
-    if x < TINY:  # 1 - x^2, next term below x^2 2^-54
-        low, radius = _beside_one(x, 1.0)
-        return 1.0, -low, radius, 0
-    m, exponent = math.frexp(x)
-    if x < _HUGE:
-        high, low = two_prod(x, x)
-        high, low = dd_add_double(high, low, 1.0)
-        exponent = 0
-    else:  # 1 is below 2^-240 of x^2
-        high, low = two_prod(m, m)
-    high, low = dd_div(1.0, 0.0, high, low)
-    if exponent > 300:
-        return high, low, high * SLOPE_ERROR, -2 * exponent
-    factor = math.ldexp(1.0, -2 * exponent)
-    return high * factor, low * factor, high * factor * SLOPE_ERROR, 0

@@ -6,7 +6,7 @@ sinpi(±n) = ±0, cospi(n + 1/2) = +0.
 
 float64 tier: as in float64.py, without an error of f: sin 2.7 U, cos 4.7 U (U = 2^-53).
 Double-doubles: f pi/2 with an error of 2.2 U^2, less than the REDUCTION_ERROR of the budget in
-values.py, so its ERROR holds; slopes have one more product, with pi, 5.2 U^2.
+values.py, so its ERROR holds.
 Source: IEEE 754-2019, section 9.2.1.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.double_double import U, dd_mul, dd_mul_double
+from refkernels.arithmetic.double_double import dd_mul_double
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
@@ -24,7 +24,6 @@ from refkernels.kernels.trigonometric.float64 import ROUNDER, sine_cosine, turne
 from refkernels.kernels.trigonometric.tables import PI_HIGH, PI_LOW, PIO2_HIGH, PIO2_LOW
 from refkernels.kernels.trigonometric.values import COS, ERROR, SCALED, SIN, sincos_reduced
 
-SLOPE_ERROR = 40 * U**2  # 32 + 5.2
 _EVEN_SINGLE = 2.0**24  # every float32 from here on is an even integer
 _EVEN = 2.0**53
 
@@ -67,17 +66,6 @@ def _tiny(code: int, x: Any) -> Any:
         return 1.0, -(2.0**-490), 2.0**-490, 0
     high, low = dd_mul_double(PI_HIGH, PI_LOW, x * 2.0**600)
     return high, low, abs(high) * ERROR, -600
-
-
-@inner
-def slope(code: int, x: Any) -> Any:
-    """pi cospi x (SIN) or -pi sinpi x (COS)."""
-    sign = 1.0 if code == SIN else -1.0
-    high, low, _, scale = value(COS if code == SIN else SIN, x)
-    if high == 0.0 or math.isnan(high):
-        return sign * high, 0.0, 0.0, 0
-    high, low = dd_mul(high, low, PI_HIGH, PI_LOW)
-    return sign * high, sign * low, abs(high) * SLOPE_ERROR, scale
 
 
 @njit(inline="always")

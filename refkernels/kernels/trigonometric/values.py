@@ -1,4 +1,4 @@
-"""sin, cos and tan of one float64 as double-doubles, with a derived error; f and its derivative.
+"""sin, cos and tan of one float64 as double-doubles, with a derived error.
 
 With |r| <= pi/4 the reduced argument (reduction.py), k = rint(128 |r|) and t = |r| - k/128, exact
 because of Sterbenz, |t| <= 2^-8:
@@ -49,7 +49,6 @@ SIN, COS, TAN = 0, 1, 2
 CODES = {"sin": SIN, "cos": COS, "tan": TAN}
 ERROR = 32 * U**2  # sin and cos
 TAN_ERROR = 52 * U**2
-SQUARE_ERROR = 96 * U**2  # 1/cos^2: 2 x 32 + 5 + 9.9 = 78.9
 
 TINY = 2.0**-27  # below it two terms of the series are enough
 SCALED = 2.0**-250  # below it results carry a scale, so that their low parts do not underflow
@@ -151,25 +150,3 @@ def _tiny_value(code: int, x: Any) -> Any:
     third = x * square
     low = -third / 6.0 if code == SIN else third / 3.0
     return x, low, abs(low) * 2.0**-49, 0
-
-
-@njit
-def slope(code: int, x: Any) -> Any:
-    """f'(x) as (high, low, radius, scale): cos x, -sin x or 1 / cos(x)^2."""
-    if code == SIN:
-        return value(COS, x)
-    if code == COS:
-        high, low, radius, scale = value(SIN, x)
-        return -high, -low, radius, scale
-    if x == 0.0:
-        return 1.0, 0.0, 0.0, 0
-    if not math.isfinite(x):
-        return math.nan, 0.0, 0.0, 0
-    if abs(x) < SCALED:
-        return 1.0, 2.0**-501, 2.0**-501, 0
-    if abs(x) < TINY:  # 1 + x^2, next term below x^2 2^-54
-        return 1.0, x * x, x * x * 2.0**-51, 0
-    _, _, ch, cl = sincos(x)
-    high, low = dd_mul(ch, cl, ch, cl)
-    high, low = dd_div(1.0, 0.0, high, low)
-    return high, low, high * SQUARE_ERROR, 0

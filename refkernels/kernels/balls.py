@@ -1,25 +1,15 @@
-"""Integer balls (mid ± radius) 2^exponent from Arb's real balls and from rationals.
+"""Integer balls (mid ± radius) 2^exponent from Arb's real balls.
 
-python-flint is imported when first needed. Source: Johansson (2017), "Arb: efficient
+Source: Johansson (2017), "Arb: efficient
 arbitrary-precision midpoint-radius interval arithmetic", doi:10.1109/TC.2017.2690633.
 """
 
-from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from refkernels.arithmetic.enclosure import SCALE_LIMIT
-from refkernels.elementwise.function import Ball
 
+Ball: TypeAlias = tuple[int, int, int]  # (mid ± radius) * 2^exponent
 ANYWHERE = 2 * SCALE_LIMIT  # the exponent of a ball that holds every number
-
-
-def of_arb(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
-    """The ball of expression(x), x an exact flint.arb, in that many bits of working precision."""
-    import flint
-
-    with flint.ctx.workprec(precision):
-        return of(expression(flint.arb(x)), 2 * precision)
 
 
 def of(value: Any, bits: int) -> Ball:
@@ -44,14 +34,3 @@ def _shifted_up(value: int, shift: int) -> int:
     if shift >= 0:
         return value << shift
     return 1 if -shift > value.bit_length() else -(-value >> -shift)
-
-
-def of_fraction(value: Fraction, precision: int) -> Ball:
-    """The ball of a rational, to that many bits; radius 0 where it is a binary fraction."""
-    top, bottom = value.numerator, value.denominator
-    if bottom & (bottom - 1) == 0:
-        return top, 0, 1 - bottom.bit_length()
-    exponent = abs(top).bit_length() - bottom.bit_length() - precision
-    if exponent > 0:
-        return top // (bottom << exponent), 1, exponent
-    return (top << -exponent) // bottom, 1, exponent
