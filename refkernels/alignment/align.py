@@ -113,8 +113,11 @@ def conclude(
     first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
     if calls is not None and calls.decides:
         differing = judged_by_calls(differing, calls.same)
-        judged = first_departure is not None and first_departure.step <= calls.step
-        first_departure = None if judged and (calls.same or calls.forward) else first_departure
+        if first_departure is not None and first_departure.step <= calls.step:
+            unknown = first_departure.cause is None or calls.named
+            judged = first_departure.stage != "update" and calls.same
+            judged |= calls.forward and unknown
+            first_departure = None if judged else first_departure
     curve = _curve_test(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     local_pair = local[0], local[1]
     reduces = any(one.world_size > 1 for one in firsts)  # a sum over ranks is no scaling
@@ -134,14 +137,13 @@ def _cut_off(runs: tuple[Run, ...], chosen: tuple[int, ...] | None) -> Iterator[
     """The captured steps that cannot be read, and which run stopped before the other."""
     longest = max(len(run.first.lines) for run in runs)
     for run in runs:
+        name, finished = run.folder.name, len(run.first.lines)
         damaged = {step for rank in run.ranks for step in rank.damaged}
         lost = [str(step) for step in sorted(damaged) if chosen is None or step in chosen]
-        details: dict[str, Any] = {"run": run.folder.name}
         if lost:
-            yield VerdictReason("unreadable", {**details, "steps": ", ".join(lost)})
-        finished = len(run.first.lines)
+            yield VerdictReason("unreadable", {"run": name, "steps": ", ".join(lost)})
         if not run.first.complete and (finished < longest or not finished):
-            yield VerdictReason("stopped", {**details, "steps": finished})
+            yield VerdictReason("stopped", {"run": name, "steps": finished})
 
 
 def _run(folder: Path | Run) -> Run:

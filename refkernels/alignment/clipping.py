@@ -121,8 +121,7 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
     pairs = {}
     for name in rank.parameters:
         before = tensors.gradient(name, "backward")
-        after = tensors.gradient(name, "clipped")
-        after = tensors.gradient(name, "update") if after is None else after
+        after = tensors.received(name)
         if before is not None and after is not None and before.shape == after.shape:
             pairs[name] = (before, after)
     if not pairs or not all(np.isfinite(to_float64(before)).all() for before, _ in pairs.values()):
@@ -291,20 +290,14 @@ def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | 
     over parts, may be divided by that multiple: where the updates receive gradients of equal norm,
     the scalings do not differ."""
     difference = None if a is None or b is None else _difference(a, b)
-    if (
-        difference is None
-        or difference.cause not in _CHANGES_OF_SIZE
-        or any(map(_is_near_one, difference.clips))
-    ):
+    if difference is None or difference.cause not in _CHANGES_OF_SIZE:
         return difference
+    constants = [clip.constant[0] for clip in difference.clips if clip.constant is not None]
+    if any(abs(constant - 1.0) < 2 * _MARGIN for constant in constants):
+        return difference  # so near to 1, it is no number of parts
     pairs = zip(*(clip.received for clip in difference.clips), strict=False)
     alike = [math.isclose(*pair, rel_tol=_MARGIN) for pair in pairs]
     return None if alike and all(alike) else difference
-
-
-def _is_near_one(clip: Clipping) -> bool:
-    """Whether the constant factor is too near to 1 to be a number of parts."""
-    return clip.constant is not None and abs(clip.constant[0] - 1.0) < 2 * _MARGIN
 
 
 def _difference(a: Clipping, b: Clipping) -> ClipDifference | None:

@@ -24,11 +24,10 @@ from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
-_RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
 _PARTS = 2.0**10  # the largest number of a batch's parts that gradients are divided by
 _CLOSE = 2.0**-20  # relative width of a factor that is a whole number's inverse, and not by chance
 _CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
-Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
+Stage = Literal["forward", "loss", "backward", "gradient", "clip", "update"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def departure(
     numbers. `coarse`: those of `coarse_places`."""
     a, b = run_a.first, run_b.first
     several = max(a.world_size, b.world_size) > 1
-    if _draws_outside_layers(a) or _draws_outside_layers(b):
+    if a.draws.outside or b.draws.outside:
         return None
     lines_by_step = {line.step: line for line in a.lines}, {line.step: line for line in b.lines}
     steps = sorted(set(a.steps) & set(b.steps))
@@ -107,12 +106,6 @@ def departure(
             if batch_cause is not None:
                 return Departure(step, "clip", a.model, "update", math.nan, None, 0, 0, batch_cause)
     return None
-
-
-def _draws_outside_layers(rank: Rank) -> bool:
-    """Whether a function that the model calls outside of layers draws random numbers."""
-    named = (word in line for line in rank.not_captured for word in _RANDOM)
-    return rank.draws.outside or any(named)
 
 
 def _departure(
@@ -165,11 +158,9 @@ def _removed_factor(parted: _Comparison, pairs: list[_Comparison]) -> float | No
 def _clips(rank: Rank, tensors: StepTensors) -> bool:
     """Whether gradients are changed between the backward pass and the update, except by one
     division by a whole number."""
-    times = ("backward", "update")
-    gradients = [[_gradient(tensors, name, when) for when in times] for name in rank.parameters]
-    pairs = [
-        (before, after) for before, after in gradients if before is not None and after is not None
-    ]
+    names = rank.parameters
+    gradients = [(tensors.gradient(name, "backward"), tensors.received(name)) for name in names]
+    pairs = [(old, new) for old, new in gradients if old is not None and new is not None]
     if all(np.array_equal(before, after) for before, after in pairs):
         return False
     lows, highs = zip(*(factor_between(before, after) for before, after in pairs), strict=True)
@@ -213,7 +204,7 @@ def _comparisons(
             calls[name] = list(zip(*calls_of_layer, strict=True))
     drawn = a.draws.before or b.draws.before
     for name in layers:
-        draws_numbers = _layer_draws(a, name) or _layer_draws(b, matched.layers[name])
+        draws_numbers = name in a.draws.layers or matched.layers[name] in b.draws.layers
         for call_a, call_b in calls.get(name, ()):
             if drawn and _integer_inputs_differ(call_a, call_b):
                 return
@@ -240,6 +231,10 @@ def _comparisons(
         yield from _gradients("gradient", "backward", tensors, name, partner, floors, scale)
     for name, partner in matched.parameters.items():
         yield from _gradients("clip", "update", tensors, name, partner, floors)
+    for name in (name for name in a.buffers if name in b.buffers):
+        after = [side.buffer(name, "after") for side in tensors]
+        if after[0] is not None and after[1] is not None and after[0].shape == after[1].shape:
+            yield from _compared_arrays("update", name, "buffer", {"0": after[0]}, {"0": after[1]})
 
 
 def _gradients(
@@ -247,7 +242,10 @@ def _gradients(
     floors: Mapping[str, float], scale: float = 1.0,
 ) -> Iterator[_Comparison]:  # fmt: skip
     """A parameter's gradient, as the backward pass left it or as the update received it."""
-    gradient_a, gradient_b = _gradient(tensors[0], name, when), _gradient(tensors[1], partner, when)
+    gradient_a, gradient_b = (
+        side.received(word) if when == "update" else side.gradient(word, when)
+        for side, word in zip(tensors, (name, partner), strict=True)
+    )
     weights = tensors[0].parameter(name), tensors[1].parameter(partner)
     if gradient_a is None or gradient_b is None:
         return
@@ -268,18 +266,6 @@ def _share_left(before: Array | None, after: Array) -> float:
         return 1.0
     sizes = [float(np.linalg.norm(gradient.astype(np.float64))) for gradient in (before, after)]
     return sizes[1] / sizes[0] if 0.0 < sizes[0] < math.inf else 1.0
-
-
-def _gradient(tensors: StepTensors, name: str, when: str) -> Array | None:
-    """A gradient; for the update, after the optimizer's own clipping."""
-    clipped = tensors.gradient(name, "clipped") if when == "update" else None
-    return tensors.gradient(name, when) if clipped is None else clipped
-
-
-def _layer_draws(rank: Rank, name: str) -> bool:
-    """Whether a layer draws random numbers."""
-    named = any(word in rank.layers[name].type.lower() for word in _RANDOM)
-    return named or name in rank.draws.layers
 
 
 def _integer_inputs_differ(call_a: LayerCall, call_b: LayerCall) -> bool:

@@ -71,10 +71,14 @@ def of_pair(
     ratios = np.abs(scaled[0] - scaled[1])
     observed = float(np.max(ratios))
     p = float(np.count_nonzero(scores >= observed)) / len(scores)
-    critical = _critical(scores[(first > 1) & (second > 1)])
-    normal = _student(all_curves, (0, 1), _ulp(middle, dtype))
-    figures = (p, 1.0 / len(scores), _extreme(all_curves, _ulp(middle, dtype)), normal)
-    return _test(ratios, figures, nulls, spread, middle, critical, saturated_at)
+    of_nulls = scores[(first > 1) & (second > 1)]
+    critical = float(np.quantile(of_nulls, 0.95)) if of_nulls.size else math.inf
+    ulp = _ulp(middle, dtype)
+    return CurveTest(
+        observed, int(np.argmax(ratios)), p, 1.0 / len(scores), len(nulls), len(ratios),
+        _extreme(all_curves, ulp), _student(all_curves, (0, 1), ulp), saturated_at, growth(spread),
+        least_rate_change(middle, spread, critical), _least_slope(spread, critical),
+    )  # fmt: skip
 
 
 def _extreme(all_curves: Curves, ulp: Curve) -> bool:
@@ -141,23 +145,6 @@ def _ulp(losses: Curve, dtype: Any) -> Curve:
     format = formats.get(str(dtype))
     _, exponents = np.frexp(np.maximum(np.abs(losses), format.min_normal))
     return np.ldexp(1.0, exponents - format.p)
-
-
-def _critical(scores: Curve) -> float:
-    """The score that 95 % of the null runs stay below."""
-    return float(np.quantile(scores, 0.95)) if scores.size else math.inf
-
-
-def _test(
-    ratios: Curve, figures: tuple[float, float, bool, float | None], nulls: Curves, spread: Curve,
-    losses: Curve, critical: float, saturated_at: int | None,
-) -> CurveTest:  # fmt: skip
-    p, least, extreme, normal = figures
-    return CurveTest(
-        float(np.max(ratios)), int(np.argmax(ratios)), p, least, len(nulls), len(ratios), extreme,
-        normal, saturated_at, growth(spread), least_rate_change(losses, spread, critical),
-        _least_slope(spread, critical),
-    )  # fmt: skip
 
 
 def growth(spread: Curve) -> float | None:

@@ -155,18 +155,13 @@ def _batches(a: Rank, b: Rank) -> Iterator[RunDifference]:
             reordered = bool(
                 line_a.rows and line_b.rows and sorted(line_a.rows) == sorted(line_b.rows)
             )
-            late = {} if reordered else _late_batches(a, b)
+            hashes = [[line.batch_hash for line in rank.lines] for rank in (a, b)]
+            late = {} if reordered else _late(hashes[0], hashes[1], 2, operator.eq)
             kind = "reordered" if reordered else "late_batch" if late else "batch"
             yield RunDifference(
                 "data", "batch", step=line_a.step, decisive=not reordered, kind=kind, details=late
             )
             return
-
-
-def _late_batches(a: Rank, b: Rank) -> dict[str, Any]:
-    """The delay, if one run trains on the batches of the other some steps late."""
-    hashes = [[line.batch_hash for line in rank.lines] for rank in (a, b)]
-    return _late(hashes[0], hashes[1], 2, operator.eq)
 
 
 def _late(
@@ -189,9 +184,8 @@ def _ranks(run: Run) -> Iterator[RunDifference]:
         for line_of_first, line_of_second in _shared_lines(first, second):
             rows = set(line_of_first.rows or ()), set(line_of_second.rows or ())
             if shared := len(rows[0] & rows[1]):
-                same = shared == len(rows[0]) == len(rows[1])
                 numbers = {"one": first.rank, "other": second.rank, "shared": shared}
-                kind = "same_rows" if same else "shared_rows"
+                kind = "same_rows" if rows[0] == rows[1] else "shared_rows"
                 yield RunDifference(
                     "ranks", run.folder.name, step=line_of_first.step, kind=kind, details=numbers
                 )
@@ -255,7 +249,7 @@ def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             yield RunDifference("dtype", name, parameter_a.dtype, parameter_b.dtype)
         if parameter_a.trainable != parameter_b.trainable:
             frozen = "B" if parameter_a.trainable else "A"
-            yield RunDifference("model", name, kind="frozen", details={"run": frozen})
+            yield RunDifference("optimizer", name, kind="frozen", details={"run": frozen})
 
 
 def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
@@ -408,7 +402,13 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
                 if skips and line_a.step > skips[0] and _alike_by_update(a, b, group_a, group_b):
                     continue
                 reported.add((group_a, group_b))
-                late = _late_schedule(a, b, group_a, group_b)
+                sides = (a, group_a), (b, group_b)
+                seen = [
+                    [rate for line in side.lines if (rate := _rate(line, group)) is not None]
+                    for side, group in sides
+                ]
+                close = functools.partial(math.isclose, rel_tol=2.0**-22)
+                late = _late(seen[0], seen[1], 3, close)
                 kind = "late" if late else "rate"
                 rates = _shown(rate_a), _shown(rate_b)
                 yield RunDifference(
@@ -471,13 +471,6 @@ def _moved(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
 
 def _rate(line: StepLine, group: int | None) -> float | None:
     return None if line.lr is None or group is None else dict(enumerate(line.lr)).get(group)
-
-
-def _late_schedule(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> dict[str, Any]:
-    """The delay, if one schedule is the other some steps late."""
-    rates_a = [rate for line in a.lines if (rate := _rate(line, group_a)) is not None]
-    rates_b = [rate for line in b.lines if (rate := _rate(line, group_b)) is not None]
-    return _late(rates_a, rates_b, 3, functools.partial(math.isclose, rel_tol=2.0**-22))
 
 
 def _setup(a: Run, b: Run) -> Iterator[RunDifference]:

@@ -23,7 +23,6 @@ from refkernels.alignment.question import (
     Place,
     Read,
     Unjudged,
-    joined,
 )
 from refkernels.alignment.recorded import ROOT
 from refkernels.alignment.run import Layer, LayerCall, Rank, StepTensors
@@ -201,10 +200,12 @@ class _LayerReader:
         }
 
     def _joined(self, arrays: list[Array]) -> Array:
-        concatenated = joined(arrays)
-        if concatenated is None:
+        """The arrays of several calls, row after row."""
+        if len(arrays) == 1:
+            return arrays[0]
+        if len({array.shape[1:] for array in arrays}) > 1 or any(not one.ndim for one in arrays):
             raise NotJudged("its calls have different shapes")
-        return concatenated
+        return np.concatenate(arrays)
 
     def _output(self, call: LayerCall) -> Array:
         if len(call.outputs) != 1:

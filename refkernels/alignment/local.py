@@ -7,7 +7,7 @@ explained; once an op's same outputs have shown one cause in several places, wit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,13 +26,10 @@ from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.fit import Fit, fit
 from refkernels.diagnosis.problem import Problem
 from refkernels.metrology.verdict import RmsErrors
-from refkernels.op import Direction
 from refkernels.records.codec import number
 from refkernels.records.words import INSIDE, SOUND
+from refkernels.training.arithmetic import Answers
 
-Answers = Callable[
-    [str, Direction, Mapping[str, Array], Mapping[str, Any]], "dict[str, Array] | None"
-]
 _FUNCTIONS_SEEN = "torch"  # the framework whose functions outside recorded layers the probe sees
 BIASED = 4.0  # standard deviations of the mean of signed errors
 _WEIGHTS = ("weight", "bias")
@@ -225,9 +222,7 @@ def _judged(
         else:
             causes = {name: {**cause, "summary": ""} for name, cause in earlier[0].items()}
     judged = [
-        _judgement(
-            question, name, fit, _size(problem, name, outputs[name], fit), causes.get(name, {})
-        )
+        _judgement(question, problem, name, outputs[name], fit, causes.get(name, {}))
         for name, fit in judgeable.items()
     ]
     unexplained = any(j.wrong and j.confidence not in ("proven", "matched") for j in judged)
@@ -275,8 +270,9 @@ def _explained(
 
 
 def _judgement(
-    question: CapturedQuestion, output: str, fit: Fit, size: _Size, cause: dict[str, Any]
-) -> LocalJudgement:
+    question: CapturedQuestion, problem: Problem, output: str, answer: Array, fit: Fit,
+    cause: dict[str, Any],
+) -> LocalJudgement:  # fmt: skip
     cause_of_output = {} if fit.ordinary else cause
     worst = question.part(fit.place or 0) if question.parts else question.place.name
     of_weight = question.place.stage == "backward" and output[1:] in _WEIGHTS
@@ -284,23 +280,17 @@ def _judgement(
     return LocalJudgement(
         question.place, question.op, question.direction, question.type, output, fit.verdict,
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
-        size.bias, fit.ordinary or not unexplained, size.negligible and not question.parts,
-        size.gross, size.apart, cause_of_output.get("cause") in question.own and not fit.ordinary,
-        **cause_of_output, errors=fit.errors, users=question.users,
+        attributed=fit.ordinary or not unexplained, errors=fit.errors, users=question.users,
+        declared=cause_of_output.get("cause") in question.own and not fit.ordinary,
+        bias=_bias(problem, output, answer), **_size(question, problem, output, answer, fit),
+        **cause_of_output,
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Size:
+def _size(
+    question: CapturedQuestion, problem: Problem, output: str, answer: Array, fit: Fit
+) -> dict[str, Any]:
     """The size of an output's errors, apart from its bound."""
-
-    bias: float
-    negligible: bool
-    gross: bool
-    apart: float
-
-
-def _size(problem: Problem, output: str, answer: Array, fit: Fit) -> _Size:
     exact = np.asarray(problem.truth.reference[output])
     format = problem.format_of(output)
     errors = np.abs(to_float64(answer) - exact)
@@ -316,7 +306,7 @@ def _size(problem: Problem, output: str, answer: Array, fit: Fit) -> _Size:
         norms[0] * half_of_digits > norms[1] or (number(fit.over_bound) or 0.0) > half_of_digits
     )
     apart = norms[0] / norms[1] if norms[1] else math.inf if norms[0] else 0.0
-    return _Size(_bias(problem, output, answer), negligible, gross, apart)
+    return {"negligible": negligible and not question.parts, "gross": gross, "apart": apart}
 
 
 def _bias(problem: Problem, output: str, answer: Array) -> float:

@@ -80,7 +80,8 @@ def compared(
                 return Noise(invalid=_name(key))
         for key, size in _sizes(side).items():
             if key in null_sizes:
-                ratios[key] = max(ratios.get(key, 0.0), _ratio(size, null_sizes[key]))
+                ratio = size / null_sizes[key] if null_sizes[key] else math.inf if size else 0.0
+                ratios[key] = max(ratios.get(key, 0.0), ratio)
     if not ratios:
         return Noise(known=False)
     worst = max(sorted(ratios), key=lambda key: ratios[key])
@@ -113,10 +114,6 @@ def _sizes(judged: Sequence[LocalJudgement]) -> dict[_Key, float]:
     """The root mean square error of each op's output."""
     sums = _sums(judged, lambda one: one.elements * one.over_plain**2)
     return {key: math.sqrt(total / n) for key, (n, total) in sums.items() if n >= _FEW}
-
-
-def _ratio(size: float, null_size: float) -> float:
-    return 0.0 if size == 0.0 else size / null_size if null_size > 0.0 else math.inf
 
 
 def _key(judgement: LocalJudgement) -> _Key:

@@ -19,11 +19,13 @@ from refkernels.alignment import objective
 from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import LayerCall, Run, StepTensors
+from refkernels.alignment.run import LayerCall, Rank, Run, StepTensors
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 
 Word = Literal[
-    "sum_of_parts", "sum_over_ranks", "not_reduced", "mean_of_means", "loss_scale", "multiple"
+    "sum_of_parts", "sum_over_ranks", "not_reduced", "mean_of_means", "loss_scale", "multiple",
+    "kept_gradients",
 ]  # fmt: skip
 
 
@@ -67,6 +69,8 @@ class _Cell:
 def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
     """Why whole parts of the batch have other weights in one of two runs that began the step alike;
     None where no weight differs, or no known cause explains it."""
+    if (kept := _kept(a.first, b.first, step, matched)) is not None:
+        return kept
     tensors = [[rank.tensors(step) for rank in run.ranks if step in rank.steps] for run in (a, b)]
     if any(
         len(run_tensors) != run.first.world_size
@@ -105,6 +109,25 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
     return None
 
 
+def _kept(a: Rank, b: Rank, step: int, matched: Matched) -> FactorCause | None:
+    """The run whose backward pass adds to the gradients that its last update left."""
+    back = {name_b: name_a for name_a, name_b in matched.parameters.items()}
+    for run, own, other, partner in (("B", b, a, back), ("A", a, b, matched.parameters)):
+        sizes, apart, digits = [0.0], [0.0], 0.0
+        for name, twin in partner.items() if step - 1 in own.steps else ():
+            last = own.tensors(step - 1).gradient(name)
+            now = own.tensors(step).gradient(name, "backward")
+            its = other.tensors(step).gradient(twin, "backward")
+            if last is None or now is None or its is None or now.shape != its.shape:
+                continue
+            kept, digits = to_float64(last), 2.0 ** (-formats.of(last).p / 2)
+            sizes.append(float(np.linalg.norm(kept)))
+            apart.append(float(np.linalg.norm(to_float64(now) - to_float64(its) - kept)))
+        if np.linalg.norm(apart) < digits * np.linalg.norm(sizes):
+            return FactorCause("kept_gradients", run)
+    return None
+
+
 def _digits(calls: _Calls) -> float:
     """The relative size of half of the format's digits, as in `comparison`."""
     first = next(call for rank_calls in calls for call in rank_calls)
@@ -117,10 +140,7 @@ def _coefficients(run: Run, tensors: Sequence[StepTensors]) -> list[float] | Non
     rows, received = [], []
     for name in run.first.parameters:
         by_rank = [rank_tensors.gradient(name, "backward") for rank_tensors in tensors]
-        received_gradient = tensors[0].gradient(name, "clipped")
-        received_gradient = (
-            tensors[0].gradient(name) if received_gradient is None else received_gradient
-        )
+        received_gradient = tensors[0].received(name)
         recorded = [array for array in by_rank if array is not None]
         if received_gradient is None or len(recorded) != len(by_rank) or not recorded:
             continue

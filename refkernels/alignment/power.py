@@ -7,8 +7,7 @@ for small steps; there is none for decay that passes through Adam's moments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -60,10 +59,8 @@ def _slopes(rank: Rank, step: int, later: Sequence[StepTensors]) -> dict[str, li
 
 def _move(question: CapturedQuestion, setting: str) -> Array | None:
     """The update's difference for each unit of a setting; None where it has none."""
-    params: Mapping[str, Any] = question.params
-    value = params.get(setting)
-    through_moments = setting == "weight_decay" and question.op in THROUGH_MOMENTS
-    if not value or through_moments:
+    params, value = question.params, question.params.get(setting)
+    if not value or (setting == "weight_decay" and question.op in THROUGH_MOMENTS):
         return None
     inputs = {name: array.astype(np.float64) for name, array in question.inputs.items()}
     step, op, float64 = value * _STEP, registry.get(question.op), formats.get("float64")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from refkernels.op import Direction
@@ -72,13 +71,3 @@ class Unjudged:
 
 
 Read = Iterator[CapturedQuestion | Unjudged]  # of a step, as it is reached
-
-
-def joined(arrays: list[Array]) -> Array | None:
-    """The arrays of a layer's calls, concatenated along the first axis; None where shapes
-    differ."""
-    shapes = {array.shape[1:] for array in arrays}
-    scalars = len(arrays) > 1 and any(array.ndim == 0 for array in arrays)
-    if len(shapes) != 1 or scalars:
-        return None
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -135,9 +135,13 @@ class Rank:
         norm = line.gradient_norm
         if norm is None or math.isfinite(norm):
             return False
-        hashes = [earlier.parameters_hash for earlier in self.lines if earlier.step < line.step]
-        before = hashes[-1] if hashes else self.initial_parameters
+        before = self.entered(line.step)
         return line.updates == 0 or (before is not None and before == line.parameters_hash)
+
+    def entered(self, step: int) -> str | None:
+        """The hash of the parameters with which a step begins."""
+        hashes = [earlier.parameters_hash for earlier in self.lines if earlier.step < step]
+        return hashes[-1] if hashes else self.initial_parameters
 
     def contains(self, layer: str) -> bool:
         """Whether a layer contains other layers."""

@@ -61,6 +61,11 @@ class StepTensors:
         """A gradient as "backward" left it, as the "update" received it, or "clipped" inside it."""
         return self.get(f"gradients/{name}/{when}")
 
+    def received(self, name: str) -> Array | None:
+        """The gradient that the update takes, after the optimizer's own clipping."""
+        clipped = self.gradient(name, "clipped")
+        return self.gradient(name) if clipped is None else clipped
+
     def state(self, name: str, when: str = "before") -> dict[str, Array]:
         """The optimizer state of a parameter, by name; for "", the state that belongs to no
         parameter."""

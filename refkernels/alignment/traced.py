@@ -56,26 +56,36 @@ class CallComparison:
         return self.decides and any(one.stage == "forward" for one in self.differences)
 
     @property
+    def named(self) -> bool:
+        """Whether an edit explains one of the differences."""
+        return any(one.edit not in ("", "replaced") for one in self.differences)
+
+    @property
     def same(self) -> bool:
         return self.decides and not self.differences
 
 
 def traced(a: Run, b: Run) -> CallComparison | None:
-    """The comparison of the first step that both captured; None where there are no calls: outside
-    PyTorch, and in older captures."""
-    first, second = a.first, b.first
-    steps = sorted(set(first.steps) & set(second.steps))
-    sides = (first, second)
-    if not steps or any(rank.framework != "torch" for rank in sides):
+    """The comparison of the first step in which bits differ, of those that both captured and began
+    with the same bits; None where there are no calls: outside PyTorch, and in older captures."""
+    first, second = sides = a.first, b.first
+    if any(rank.framework != "torch" for rank in sides):
         return None
-    lines = [line for rank in sides for line in rank.lines if line.step == steps[0]]
-    if lines[0].batch_hash != lines[1].batch_hash and not _same_rows(lines):
-        return None
-    if any(CALLS not in rank.tensors(steps[0]).file for rank in sides):
-        return None
-    if _equal_bits(*lines):
-        return CallComparison(steps[0], (), True, ())
-    return _compared(sides, steps[0])
+    equal = None
+    for step in sorted(set(first.steps) & set(second.steps)):
+        lines = [line for rank in sides for line in rank.lines if line.step == step]
+        began = [rank.entered(step) for rank in sides]
+        skipped = any(rank.skipped(line) for rank, line in zip(sides, lines, strict=True))
+        if equal is not None and (skipped or None in began or began[0] != began[1]):
+            break
+        rows = [sorted(line.rows or ()) for line in lines]
+        alike = lines[0].batch_hash == lines[1].batch_hash or rows[0] == rows[1] != []
+        if not alike or any(CALLS not in rank.tensors(step).file for rank in sides):
+            break
+        if not _equal_bits(*lines):
+            return _compared(sides, step)
+        equal = CallComparison(step, (), True, ())
+    return equal
 
 
 def _equal_bits(a: StepLine, b: StepLine) -> bool:
@@ -83,11 +93,6 @@ def _equal_bits(a: StepLine, b: StepLine) -> bool:
     known = None not in (a.batch_hash, a.gradients_hash, a.loss)
     alike = (a.batch_hash, a.gradients_hash, a.loss) == (b.batch_hash, b.gradients_hash, b.loss)
     return known and alike
-
-
-def _same_rows(lines: list[StepLine]) -> bool:
-    rows = [sorted(line.rows or ()) for line in lines]
-    return bool(rows[0]) and rows[0] == rows[1]
 
 
 def _compared(sides: tuple[Rank, Rank], step: int) -> CallComparison | None:

@@ -124,7 +124,7 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors, sampled: bool
         yield Unjudged("optimizer", optimizer.type, reason)
         return
     for order, group in enumerate(optimizer.groups):
-        settings = {**group.hyperparameters, **_changed_settings(line, order)}
+        settings = {**group.hyperparameters, **dict(enumerate(line.changed or ())).get(order, {})}
         for exempt in (False, True):
             names = [name for name in group.parameters if (name in group.exempt) == exempt]
             for chosen in [[name] for name in names] if kind.whole else _by_age(tensors, names):
@@ -155,10 +155,6 @@ def _sparse_parameters(rank: Rank) -> set[str]:
         if layer.hyperparameters.get("sparse") is True
         for name in layer.parameters.values()
     }
-
-
-def _changed_settings(line: StepLine, order: int) -> Mapping[str, Any]:
-    return {} if line.changed is None or order >= len(line.changed) else line.changed[order]
 
 
 def _questions(
@@ -193,8 +189,8 @@ def _questions(
     share = _MOST / sum(before["param"].size for _, before, _ in parts)
     if sampled and share < 1.0 and not kind.whole:
         parts = [_sampled(registry.get(kind.op), params, part, share) for part in parts]
-    inputs = {word: _joined([before[word] for _, before, _ in parts]) for word in known_before}
-    outputs = {word: _joined([after[word] for _, _, after in parts]) for word in known_after}
+    inputs = {word: np.concatenate([old[word] for _, old, _ in parts]) for word in known_before}
+    outputs = {word: np.concatenate([new[word] for _, _, new in parts]) for word in known_after}
     ends = np.cumsum([before["param"].size for _, before, _ in parts])
     yield CapturedQuestion(
         place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type,
@@ -234,10 +230,6 @@ def _sampled(op: Op, params: Mapping[str, Any], part: _Part, share: float) -> _P
     return name, old, new
 
 
-def _joined(arrays: list[Array]) -> Array:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
 def _loss_scale(settings: Mapping[str, Any]) -> float:
     """The loss scale by which MindSpore's optimizers divide gradients; a power of two, so that the
     division is exact."""
@@ -252,8 +244,7 @@ def _loss_scale(settings: Mapping[str, Any]) -> float:
 def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float) -> _Part | None:
     """A parameter's tensors before and after its update, flat unless the op asks for the whole."""
     param, after = tensors.parameter(name), tensors.parameter(name, "after")
-    grad = tensors.gradient(name, "clipped")
-    grad = tensors.gradient(name) if grad is None else grad
+    grad = tensors.received(name)
     if param is None or after is None or grad is None:
         return None
     old, new = tensors.state(name), tensors.state(name, "after")

@@ -95,15 +95,17 @@ def decide(
         suspects.append(
             Suspect(clip_finding.step, "clip", "gradients", clip_finding.run, clip_finding)
         )
-    if traced is not None and (traced.forward or (parted is None and clip_finding is None)):
+    first = traced is not None and (parted is None or parted.step > traced.step)
+    if traced is not None and first and (traced.forward or not (parted or clip_finding)):
         named = {one.where for one in suspects if getattr(one.source, "cause", None)}
         suspects += [
             Suspect(traced.step, one.stage, one.where, "", one)
             for one in traced.differences
             if one.edit or one.where.split(" (")[0] not in named  # whose cause says what differs
         ]
-    if parted is not None and not _explained(parted, suspects):
-        suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
+    if parted is not None:  # the consequence of any suspect before it
+        last = Suspect(parted.step, parted.stage, parted.where, "", parted)
+        suspects += [] if any(one.rank <= last.rank for one in suspects) else [last]
     if suspects:
         return Conclusion("different", _sorted(suspects))
     if cut_off:
@@ -127,12 +129,6 @@ def decide(
         reasons += [VerdictReason("calls", {"reason": reason}) for reason in calls]
         reasons += _open_reasons(local, curve)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
-
-
-def _explained(parted: Departure, suspects: Sequence[Suspect]) -> bool:
-    """Whether the departure follows from an earlier suspect."""
-    place = parted.step, _TOPICS.index(parted.stage)
-    return any(suspect.rank <= place for suspect in suspects)
 
 
 def decide_alone(local: LocalTruth, cut_off: Sequence[VerdictReason] = ()) -> Conclusion:
@@ -221,8 +217,7 @@ def _unseen_reasons(local: LocalTruth) -> list[VerdictReason]:
     types = [item.type for item in local.unjudged]
     types += [judged.type for judged in local.wrong if judged.users and judged.redefined]
     if types:
-        listed = ", ".join(dict.fromkeys(types))
-        reasons.append(VerdictReason("unjudged", {"types": listed}))
+        reasons.append(VerdictReason("unjudged", {"types": ", ".join(dict.fromkeys(types))}))
     head = "Functions called in the model outside recorded layers: "
     called = [item.removeprefix(head) for item in local.not_captured if item.startswith(head)]
     if called:
@@ -230,6 +225,6 @@ def _unseen_reasons(local: LocalTruth) -> list[VerdictReason]:
     elif not local.sees_functions:
         reasons.append(VerdictReason("unseen"))
     elif local.unexplained:
-        names = ", ".join(local.unexplained[:_NAMED])
-        reasons.append(VerdictReason("gradients", {"layers": names}))
+        layers = ", ".join(local.unexplained[:_NAMED])
+        reasons.append(VerdictReason("gradients", {"layers": layers}))
     return reasons

@@ -11,6 +11,7 @@ from refkernels.alignment.comparison import Departure
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.parts import FactorCause, cause
 from refkernels.alignment.run import Layer, LayerCall
+from refkernels.alignment.steps import StepTensors
 from refkernels.reporting.alignment import page
 
 RNG = np.random.default_rng(5)
@@ -49,12 +50,9 @@ def run(
         ]  # fmt: skip
         mean = np.concatenate([LOSSES[rows] for rows in slices] or [LOSSES]).mean()
         recorded = {"layer": calls, "loss": losses if captured else []}
-        tensors = SimpleNamespace(
-            calls=lambda name, recorded=recorded: recorded[name],
-            gradient=lambda name, when="update", grads=grads: (
-                np.float32(grads[when]) if when in grads else None
-            ),
-        )
+        named = {f"gradients/w/{when}": np.float32(grads[when]) for when in grads}
+        tensors = StepTensors(named, {})
+        tensors.calls = lambda name, recorded=recorded: recorded[name]
         ranks.append(
             SimpleNamespace(
                 steps=(0,), tensors=lambda step, tensors=tensors: tensors, parameters={"w": None},

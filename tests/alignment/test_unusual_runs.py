@@ -30,7 +30,7 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("plain", "accumulated"): ("same", ""),
     ("dropout", "dropout_other_seed"): ("undecidable", "Dropout"),
     ("dropout", "dropout_more"): ("different", "p is 0.1 in A and 0.2 in B"),
-    ("plain", "not_zeroed"): ("different", "step 1: the gradient of `body.0.weight` in B"),
+    ("plain", "not_zeroed"): ("different", "step 1: the gradient of `body.0.weight`: B adds grad"),
     ("plain", "unscaled"): ("different", "the gradient of `body.0.weight` in B is 2 times"),
     ("plain", "skipping"): ("different", "step 1: updates of the weights in this step: 1 in A, 0"),
     ("plain", "overflowing"): ("undecidable", "in step 1 B alone skipped an update"),

@@ -23,6 +23,7 @@ from replay import RecordedProgram, Unseen
 
 def main(path_a, path_b, out):
     torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)  # of a quotient of integers, say
     found = {"unseen": []}
     programs = []
     for run, path in (("A", path_a), ("B", path_b)):

@@ -149,8 +149,13 @@ def functions(call, others):
 def operands(run, call, near, lone, kind):
     """Another operand: none, the next one of the call, itself transposed or in another order, or
     one of the slots `near`; of a leaf that the other program does not have, another leaf (`lone`:
-    by slot)."""
+    by slot); in the place of none, one of its leaves."""
     given = [(k, n, v) for k, n, v in arguments(call) if isinstance(v, Tensor)]
+    for key, name, value in arguments(call) if kind == "operand" else ():
+        for place, made in near if value is None else ():
+            if isinstance(place, tuple) and place[0] == "other":
+                told = {"edit": kind, "argument": name, "a": "None", "b": place}
+                yield told, {call.index: with_arguments({key: made})}
     slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
     for j, (key, name, value) in enumerate(given):
         slot = slots[value.number]
@@ -178,15 +183,15 @@ def operands(run, call, near, lone, kind):
 
 
 def order(mine, its):
-    """How one axis of `its` reads that of `mine`, as text; "" where it is not one axis."""
-    for axis in range(mine.dim()):
+    """How one axis of `its` reads that of `mine`, or its shape, as text."""
+    for axis in range(mine.dim()) if mine.shape == its.shape else ():
         x, y = (v.double().movedim(axis, 0).reshape(v.shape[axis], -1) for v in (mine, its))
         far = torch.cdist(y, x)
         nearest, index = far.min(1)
         if len(x) > 1 and float(nearest.max()) <= 1e-9 * float(x.norm()):
             shown = ", ".join(map(str, index[:8].tolist())) + (", ..." if len(x) > 8 else "")
             return "axis %d: %s" % (axis, shown)
-    return ""
+    return "several axes" if mine.shape == its.shape else "shape %s" % (tuple(its.shape),)
 
 
 def swapped(run, call, near):

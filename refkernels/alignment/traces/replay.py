@@ -76,6 +76,10 @@ class RecordedProgram:
         parts = self.leaves.get(number, "trace").split("/")
         return "/".join(parts[1:-1]) if parts[0] != "trace" else None
 
+    def is_buffer(self, number):
+        """Whether a leaf is a buffer, which calls may change that do not say so."""
+        return self.leaves.get(number, "").startswith("buffers/")
+
     def dtype(self, number):
         """The format in which a leaf was recorded."""
         return self.tensor(self.leaves[number]).dtype
@@ -120,7 +124,8 @@ class ExactRun:
             value = self.program.leaf(number) if value is None else value.clone()
             self._live[number] = value
             self._groups.setdefault(value.untyped_storage()._cdata, set()).add(number)
-            self.at_leaf[number] = self._slot(number, value, number)
+            held = value.clone() if self.program.is_buffer(number) else value
+            self.at_leaf[number] = self._slot(number, held, number)
         return self.state[number]
 
     def _entered(self, number):
@@ -178,8 +183,9 @@ class ExactRun:
             if call.index not in edits and not any(slot in fresh for slot in needs):
                 continue
             now = dict(zip(call.numbers, (fresh.get(slot, values[slot]) for slot in needs)))
-            if call.writes:
-                now = {number: value.clone() for number, value in now.items()}
+            for number in now:
+                if call.writes or self.program.is_buffer(number):
+                    now[number] = now[number].clone()
 
             def given(item, now=now):
                 return now[item.number] if isinstance(item, Tensor) else item

@@ -29,6 +29,14 @@ class Side:
         """The slots that the forward pass is for: its loss, else what the model returns."""
         return self.slots([self.program.loss]) or self.slots(self.program.outputs)
 
+    def cut(self):
+        """Leave the calls behind the results, and return them."""
+        made = [self.run.made[slot] for slot in self.results()]
+        end = 1 + max((maker[0] for maker in made if isinstance(maker, tuple)), default=-1)
+        self.program.calls, behind = self.program.calls[:end], self.program.calls[end:]
+        self.refresh()
+        return behind
+
     def named(self, slot):
         """What a value is: a parameter, or where it is made."""
         made = self.run.made[slot]
@@ -39,7 +47,8 @@ class Side:
                 return {"module": call.module, "call": call.word, "line": line(call)}
             slot = needs[0]
             made = self.run.made[slot]
-        return {"name": self.program.owner(made) or "", "call": "", "module": "", "line": ""}
+        shape = "tensor %s" % (tuple(self.run.values[slot].shape),)
+        return {"name": self.program.owner(made) or shape, "call": "", "module": "", "line": ""}
 
     def weights(self):
         """Leaves that are parameters or buffers, by name."""
