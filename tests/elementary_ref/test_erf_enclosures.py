@@ -87,9 +87,8 @@ def test_the_exact_tier_holds_the_truth(name, x):
     x = within(x)
     for direction, dy in (("forward", None), ("backward", 1.0)):
         with Arb(300) as xp:
-            above = {} if dy is None else {"dy": xp.number(1)}
-            truth = FUNCTIONS[name].formulas.of(direction).truth
-            value = several(truth(xp, **above, x=xp.array(np.array(x))))[0]
+            inputs = {"x": xp.number(x), **({"dy": xp.number(1)} if dy else {})}
+            value = several(FUNCTIONS[name].formulas.of(direction).truth(xp, **inputs))[0]
         mid, radius, exponent = balls.of(data(value).item(), 600)
         truth = Exact(name, x, dy)
         assert truth.side_of(mid - radius, exponent) >= 0 >= truth.side_of(mid + radius, exponent)
