@@ -49,12 +49,22 @@ class Late(Model):
         return self.loss(x, y)
 
 
-def plain(model, optimizer, x, y, step):
-    optimizer.zero_grad()
-    loss = model(x, y)
-    loss.backward()
-    optimizer.step()
-    return loss
+def trained(between=lambda model, step: True, zero=True):
+    """Steps of a training. `between` may change the gradients: False where no update follows."""
+
+    def train(model, optimizer, x, y, step):
+        if zero:
+            optimizer.zero_grad()
+        loss = model(x, y)
+        loss.backward()
+        if between(model, step) is not False:
+            optimizer.step()
+        return loss
+
+    return train
+
+
+plain = trained()
 
 
 def evaluated(model, optimizer, x, y, step):
@@ -77,33 +87,11 @@ def unscaled(*arguments):
     return accumulated(*arguments, over=1)
 
 
-def not_zeroed(model, optimizer, x, y, step):
-    loss = model(x, y)
-    loss.backward()
-    optimizer.step()
-    return loss
-
-
-def skipping(model, optimizer, x, y, step):
-    optimizer.zero_grad()
-    loss = model(x, y)
-    loss.backward()
-    if step != 1:
-        optimizer.step()
-    return loss
-
-
-def overflowing(model, optimizer, x, y, step):
+def overflow(model, step):
     """As a loss scaler does: no update where gradients are not finite."""
-    optimizer.zero_grad()
-    loss = model(x, y)
-    loss.backward()
-    if step == 1:
-        for p in model.parameters():
-            p.grad.mul_(float("inf"))
-    else:
-        optimizer.step()
-    return loss
+    for p in model.parameters() if step == 1 else ():
+        p.grad.mul_(float("inf"))
+    return step != 1
 
 
 def not_a_number(model, optimizer, x, y, step):
@@ -111,15 +99,7 @@ def not_a_number(model, optimizer, x, y, step):
 
 
 def clamped(limit):
-    def train(model, optimizer, x, y, step):
-        optimizer.zero_grad()
-        loss = model(x, y)
-        loss.backward()
-        nn.utils.clip_grad_value_(model.parameters(), limit)
-        optimizer.step()
-        return loss
-
-    return train
+    return trained(lambda model, step: nn.utils.clip_grad_value_(model.parameters(), limit))
 
 
 def dropping(p, seed):
@@ -159,12 +139,18 @@ TRAININGS = {
     "dropout": {"model": lambda: dropping(0.1, 1)},
     "dropout_other_seed": {"model": lambda: dropping(0.1, 2)},
     "dropout_more": {"model": lambda: dropping(0.2, 1)},
-    "not_zeroed": {"train": not_zeroed},
+    "not_zeroed": {"train": trained(zero=False)},
     "unscaled": {"train": unscaled},
-    "skipping": {"train": skipping},
-    "overflowing": {"train": overflowing},
+    "skipping": {"train": trained(lambda model, step: step != 1)},
+    "overflowing": {"train": trained(overflow)},
     "clamped": {"train": clamped(0.01)},
     "clamped_less": {"train": clamped(0.02)},
+    "averaged": {"model": lambda: mlp(nn.BatchNorm1d(8))},
+    "averaged_faster": {"model": lambda: mlp(nn.BatchNorm1d(8, momentum=0.5))},
+    "average_kept": {"model": lambda: mlp(nn.BatchNorm1d(8).eval())},
+    "frozen": {"model": lambda: mlp(nn.Linear(8, 8).requires_grad_(False))},
+    "nothing_dropped": {"model": lambda: mlp(nn.Identity())},
+    "deep": {"model": lambda: mlp(nn.Linear(8, 8))},
 }
 
 

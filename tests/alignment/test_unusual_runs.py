@@ -35,6 +35,10 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("plain", "skipping"): ("different", "step 1: updates of the weights in this step: 1 in A, 0"),
     ("plain", "overflowing"): ("undecidable", "in step 1 B alone skipped an update"),
     ("clamped", "clamped_less"): ("different", "gradients between backward pass and update"),
+    ("averaged", "averaged_faster"): ("different", "running_mean` after the step in B is 5 times"),
+    ("averaged", "average_kept"): ("different", "`training` is True in A and False in B"),
+    ("deep", "frozen"): ("different", "is frozen in B"),
+    ("nothing_dropped", "dropout"): ("different", "B has `mul` in"),
 }
 
 
