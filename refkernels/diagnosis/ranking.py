@@ -133,6 +133,8 @@ def _across_outputs(
 
     def counted(candidate: Candidate) -> Candidate:
         cause, own_evidence = candidate.cause, candidate.evidence
+        if "in_steps" in candidate.details and len(fits) < len(problem.truth.reference):
+            return replace(candidate, confidence="consistent")  # another output may tell more
         if candidate.ruled_out or own_evidence is None or cause in HARMLESS:
             return candidate
         refuted = [

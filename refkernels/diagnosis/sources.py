@@ -45,7 +45,6 @@ VARIANTS: tuple[Questions, ...] = (
     other_definitions.other_formulas_in_float32,
     other_definitions.rounded_params,
     params.other_values,
-    params.stepped_values,
     factor.gradient_multiplied,
 )
 

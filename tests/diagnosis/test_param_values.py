@@ -238,7 +238,7 @@ def test_a_flip_or_two_are_no_proof() -> None:
     inputs = question(200)
     inputs["grad"] *= F(20)  # most signs change between 0.9 and 1
     found = explained(inputs, lion(inputs, 0.895))
-    assert found.cause in (None, "param_differs")
+    assert found.cause in (None, "param_differs", "corrupted_elements")
     assert found.confidence != "proven"
 
 

@@ -66,7 +66,10 @@ def named(
             kept = entry.get("details", [*details])
             taken = rename.values() - rename.keys()
             kept = [name for name in kept if name not in taken]
-            return entry["cause"], {rename.get(name, name): details[name] for name in kept}
+            renamed = {rename.get(name, name): details[name] for name in kept}
+            if "solved" in renamed:
+                renamed["solved"] = rename.get(details["solved"], details["solved"])
+            return entry["cause"], renamed
     return kind, dict(details)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -270,8 +270,9 @@ class Screen:
         if predicted is None:
             return []
         for name in names:
-            base, bits = self.base[name], self.observed[name].bits(self.base[name])
-            changed = ~np.isclose(predicted[name], base, CHANGE, 0.0, equal_nan=True)
+            base, seen = self.base[name], self.observed[name]
+            bits = seen.bits(base)
+            changed = replace(seen, got=base).bits(predicted[name]) > WRONG
             most = CHANCE * np.count_nonzero(changed)
             wrong = np.count_nonzero(bits > WRONG)
             reached = np.count_nonzero(changed & (bits > WRONG)) >= (1.0 - CHANCE) * wrong

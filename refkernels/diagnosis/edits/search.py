@@ -320,6 +320,7 @@ def _numbers(
         and (key := screen.key_of(knob)) not in screen.missed
     ]
     most, tried = screen.readings + screen.affordable, 0
+    whole = any(np.array_equal(y, np.rint(y)) for y in screen.base.values())
     found: list[NearEdits] = []
     for knob, key in families:
         if screen.readings > most:
@@ -327,9 +328,13 @@ def _numbers(
         tried += 1
         before = len(found)
         strongest = float(knob.ordered[-1]) if knob.ordered.size else knob.starts[0]
-        grows = knob.begins or bool(knob.ordered.size)
+        stepped = (knob.kind == CONSTANT or whole) and screen.predicted(knob.nudged)
+        in_steps = stepped and all(np.array_equal(stepped[n], screen.base[n]) for n in stepped)
+        grows = knob.begins or bool(knob.ordered.size or in_steps)
         reached = names if knob.kind == CONSTANT else beyond
-        affected = screen.touched(knob.changes(strongest), reached, grows)
+        ends = knob.starts if in_steps else (strongest,)
+        touched = (screen.touched(knob.changes(end), reached, grows) for end in ends)
+        affected = next(filter(None, touched), [])
         for name in affected:
             finding = _solved(screen, knob, name)
             found += [finding] if finding is not None and finding.fits(name) else []
@@ -361,6 +366,8 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     value = solution.told
     kind = CONSTANT if knob.holds(value) else knob.kind
     details = {**knob.details, "value": value, "interval": [solution.low, solution.high]}
+    details |= {"solved": "value", **({} if solution.name is not None else {"several": True})}
+    details |= {"in_steps": True} if solution.stepped else {}
     edit = Edit(kind, "constant", knob.place, KINDS[kind](knob.place)(value), details)
     return _read(screen, (edit,) if first is None else (first, edit), solution.price)
 
@@ -463,9 +470,18 @@ def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
     return named(edit.kind, details, where)
 
 
-_constants, _limits = (functools.partial(_numbers, constant=part) for part in (True, False))
+def _first(
+    screen: Screen, singles: list[NearEdits], outputs: list[str]
+) -> tuple[list[NearEdits], int]:
+    """Single edits, and other values of constants: in what changes in steps, either may do."""
+    stages = _single, functools.partial(_numbers, constant=True)
+    found, tried = zip(*(stage(screen, singles, outputs) for stage in stages), strict=True)
+    return [*found[0], *found[1]], sum(tried)
+
+
+_limits = functools.partial(_numbers, constant=False)
 _repeated = functools.partial(_single, repeated=True)
-_ONE = (_single, _ranges, _constants, _repeated, _moved, _limits)  # that look for one fault
+_ONE = (_first, _ranges, _repeated, _moved, _limits)  # stages that look for one fault
 
 
 def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Graph) -> Edits:

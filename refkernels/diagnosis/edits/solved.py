@@ -69,6 +69,17 @@ class Knob(NamedTuple):
         """Whether the strongest of its starts changes right elements that others leave."""
         return self.kind in (INSIDE, MASKED)
 
+    @property
+    def present(self) -> float:
+        """The value that changes nothing; NaN of a limit."""
+        asked = self.details.get("asked", math.nan)
+        return {CONSTANT: asked, MULTIPLIED: 1.0, ADDED: 0.0}.get(self.kind, math.nan)
+
+    @property
+    def nudged(self) -> Edits:
+        """Hardly another value: where it changes nothing, what depends on it changes in steps."""
+        return self.changes(self.present + (abs(self.present) * 2.0**-20 or 2.0**-60))
+
     def binds(self, value: float) -> bool:
         """Whether a limit of that size limits anything."""
         if self.kind in ("floored", "capped", "clamped") and self.ordered.size:
@@ -83,8 +94,8 @@ class Knob(NamedTuple):
     def unchanged(self, low: float, high: float, rounding: float) -> bool:
         """Whether the interval holds the present value, but for what kernels round: a factor of
         1 - 2^-23 may be a quotient that is truncated."""
-        present = self.details.get("asked", math.nan)
-        return low - rounding * abs(present) <= present <= high + rounding * abs(present)
+        present, held = self.present, rounding * abs(self.present)
+        return self.kind == CONSTANT and low - held <= present <= high + held
 
 
 class SoughtOutput(NamedTuple):
@@ -99,14 +110,16 @@ class SoughtOutput(NamedTuple):
 
 
 class SolvedNumber(NamedTuple):
-    """The value that comes nearest, the interval of those that fit, what they cost in bits, and by
-    how much a kernel's rounding of the value widens the interval on either side."""
+    """The value that comes nearest, the interval of those that fit, what they cost in bits, by how
+    much a kernel's rounding of the value widens the interval on either side, and whether results
+    change with it in steps."""
 
     value: float
     low: float
     high: float
     distance: float
     held: float = 0.0
+    stepped: bool = False
 
     @property
     def price(self) -> float:
@@ -117,19 +130,24 @@ class SolvedNumber(NamedTuple):
         return _EXPONENT + min(precision, few_digits.PRICE * digits)
 
     @property
-    def told(self) -> float:
+    def name(self) -> float | None:
         """0 or the only usual number in the interval; else a number of few digits that is there
-        hardly by chance; else the nearest."""
+        hardly by chance."""
         inside = [number for number in USUAL if self.low <= number <= self.high]
         if 0.0 in inside or len(inside) == 1:
             return 0.0 if 0.0 in inside else inside[0]
-        sign, width = math.copysign(1.0, self.value), self.high - self.low
+        sign = math.copysign(1.0, self.value)
         low, high = sorted((sign * self.low, sign * self.high))
-        short = few_digits.chosen(low, high, _CHANCE)
-        if short is not None and not inside:
-            return sign * short[0]
+        short = None if inside else few_digits.chosen(low, high, _CHANCE)
+        return None if short is None else sign * short[0]
+
+    @property
+    def told(self) -> float:
+        """Its name; else the nearest."""
+        if self.name is not None:
+            return self.name
         low, high = self.low + self.held, self.high - self.held
-        if not math.isfinite(width):
+        if not math.isfinite(high - low):
             return self.value
         edge = (high - low) / 8.0  # an end may be one of the values that a limit tells apart
         centre = self.value if low + edge <= self.value <= high - edge else (low + high) / 2.0
@@ -244,8 +262,15 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         if at(min(reached, key=at)) > most:
             break
     best = min((*reached, -reached[-1]), key=at)  # of an even function either sign may be near
+    nudged = target.predict(knob.nudged) if math.isfinite(knob.present) else None
+    stepped = nudged is not None and np.array_equal(present, nudged, equal_nan=True)
+    if stepped:
+        best = min(best, knob.present, key=at)
     step = (max(knob.starts) - min(knob.starts)) / 8.0
-    for promising, precision in ((_AT_FIRST, 2.0**-8), (_PROMISING, 2.0**-50)):
+    for promising, precision in (
+        (math.inf if stepped else _AT_FIRST, 2.0**-8),
+        (_PROMISING, 2.0**-50),
+    ):
         if at(best) > promising * most:
             return None
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
@@ -259,7 +284,7 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
     )
     if not knob.binds(best) or knob.unchanged(low, high, target.rounding):
         return None
-    return SolvedNumber(best, low, high, at(best), held)
+    return SolvedNumber(best, low, high, at(best), held, stepped)
 
 
 def _between(ordered: Doubles, spoils: Callable[[float], bool]) -> tuple[float, ...] | None:

@@ -5,29 +5,22 @@ in ulp, p' = p + <g - f(p), f'(p)> / <f'(p), f'(p)>, and bisection for both ends
 usual errors and costs less than 20 bits more than the best, or moves the output by no more than the
 errors' size. What is proven is the interval; the only usual number in it is named
 (`few_digits.told`).
-
-On a beta of Lion, whose update is a sign, an output depends in steps. The elements that have
-changed bound the kernel's value from one side, those that have not from the other. The evidence is
-in their places (`places`), less the number of values at which one changes; a gradient times a
-number changes the same signs, so all other outputs must be there, and right.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64
-from refkernels.diagnosis import few_digits, places, units
-from refkernels.diagnosis.hypothesis import VALUE, Claim, Evidence, Outcome, Prediction, Variant
+from refkernels.diagnosis import few_digits, units
+from refkernels.diagnosis.hypothesis import VALUE, Evidence, Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.variants.formulas import other_formulas
-from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.metrology import UNUSUAL
 from refkernels.metrology.ulp_errors import ulp
 
@@ -245,102 +238,3 @@ class Fitted:
     def _rms(self, errors: Doubles) -> float:
         scaled = self._in_ulps(errors)
         return float(np.linalg.norm(scaled)) / math.sqrt(max(int(np.sum(self.usable)), 1))
-
-
-_HALVINGS = 40
-_NEAREST = 2.0**-30  # relative: how near to an end that is not in the domain
-
-
-def stepped_values(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
-    """For each float param with a domain of two ends, the values that the wrong elements allow."""
-    if problem.op.formulas is None:
-        return
-    for name, asked in _floats(problem):
-        domain = problem.op.formulas.domain(name)
-        ends = (domain.least, domain.most) if math.isfinite(domain.most - domain.least) else ()
-        for output, got in _fitting(problem, outputs) if ends else ():
-            steps = _Steps(problem, output, got, name, _others_right(problem, outputs, output))
-            for end in ends:
-                inside = end if end in domain else end + (asked - end) * _NEAREST
-                claim = steps.claim(asked, inside) if inside != asked else None
-                if claim is not None:
-                    yield claim
-
-
-def _others_right(problem: Problem, outputs: Arrays, output: str) -> bool:
-    others = problem.truth.reference.keys() - {output}
-    return others <= outputs.keys() and not any(
-        wrong_elements(problem, name, outputs[name]).any() for name in others
-    )
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """One output and one param. `alone`: whether all other outputs are there, and right."""
-
-    problem: Problem
-    output: str
-    got: Array
-    name: str
-    alone: bool
-
-    def claim(self, asked: float, end: float) -> Claim | None:
-        """The values between the requested one and an end of the domain."""
-        here, there = self._values(asked), self._values(end)
-        if here is None or there is None:
-            return None
-        wrong, changing = ~self._near(here), ~self._alike(here, there)
-        if not wrong.any() or not self._near(there)[wrong].all() or wrong.all():
-            return None
-        settled = self._end_of(wrong, end, asked)
-        first = end if self._near(there)[~wrong].all() else self._end_of(~wrong, asked, end)
-        if (first - settled) * (end - asked) < 0.0:
-            return None
-        low, high = sorted((settled, first))
-        middle = self._values((low + high) / 2.0)
-        if middle is None or not self._near(middle).all():
-            return None
-        return self._told(asked, (low, high), wrong, changing)
-
-    def _end_of(self, elements: Array, inside: float, outside: float) -> float:
-        """The last value from `inside` to `outside` that gives these elements."""
-        for _ in range(_HALVINGS):
-            middle = (inside + outside) / 2.0
-            values = self._values(middle)
-            if values is not None and self._near(values)[elements].all():
-                inside = middle
-            else:
-                outside = middle
-        return inside
-
-    def _told(
-        self, asked: float, ends: tuple[float, float], wrong: Array, changing: Array
-    ) -> Claim:
-        low, high = ends
-        value, flags, _ = few_digits.told(low, (low + high) / 2.0, high, asked)
-        cause, details = cause_of(self.name, asked, value, ends)
-        earned = places.by_unit(self.problem, self.output, wrong)
-        gained = places.shared(self.problem, self.output, wrong, earned)
-        outcome = Outcome(True, self.got.size, self.got.size)
-        prediction = Prediction(
-            wrong=wrong, outcome=outcome, counted=self.alone, bits_gained=gained
-        )
-        price = math.log2(np.count_nonzero(changing) + 1.0)
-        if flags:  # the evidence is in the places, whatever the value is called
-            details["several"] = True
-        return Claim(cause, self.output, prediction, details, price=price)
-
-    def _values(self, value: float) -> Doubles | None:
-        return output_with(self.problem, self.output, self.name, value)
-
-    def _near(self, values: Doubles) -> Array:
-        return self._alike(to_float64(self.got), values)
-
-    def _alike(self, some: Doubles, others: Doubles) -> Array:
-        """Whether numbers are alike but for rounding."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            size = np.maximum(np.abs(some), np.abs(others))
-            limit = self.problem.truth.bound[self.output] + self.problem.format.u * size
-            near = np.abs(some - others) <= limit
-        alike: Array = near | (some == others) | (np.isnan(some) & np.isnan(others))
-        return alike

@@ -319,7 +319,7 @@ def _value_or_interval(details: Record, lang: str) -> str:
     the interval; or the interval alone, where several values or none have a name."""
     value, ends = details[details["solved"]], [number(end) or 0.0 for end in details["interval"]]
     digits = len(f"{Decimal(str(value)).normalize():e}".split("e")[0].strip("-").replace(".", ""))
-    named = not {"several", "fitted"} & details.keys()
+    named = not {"several", "fitted"} & details.keys() or f"{ends[0]:g}" == f"{ends[1]:g}"
     if named and {float(f"{end:.{digits - 1}e}") for end in ends} == {value}:
         return str(value)
     low, high = (f"{end:g}" for end in ends)
