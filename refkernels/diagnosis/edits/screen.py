@@ -422,3 +422,15 @@ def maxima(program: Program, changes: Edits) -> Edits:
         for node in pivots
     }
     return {**highest, **changes}
+
+
+def filled(formula: Formula, right: Formula, wanted: list[bool]) -> Formula:
+    """The formula, with the right outputs where it gives none, or another shape to one that is not
+    wanted."""
+
+    def outputs(xp: Any, /, **arguments: Any) -> Any:
+        both = (several(part(xp, **arguments)) for part in (formula, right))
+        pairs = zip(*both, wanted, strict=False)
+        return tuple(part if here and part is not None else whole for part, whole, here in pairs)
+
+    return outputs

@@ -22,7 +22,7 @@ from refkernels.diagnosis.edits import beside, identities, ranges, recognised, r
 from refkernels.diagnosis.edits.catalogue import Edit, Program, through
 from refkernels.diagnosis.edits.names import axis_of, named
 from refkernels.diagnosis.edits.rules import again
-from refkernels.diagnosis.edits.screen import Screen, maxima
+from refkernels.diagnosis.edits.screen import Screen, filled, maxima
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
 from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.fit import fit
@@ -31,7 +31,7 @@ from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.wrong import judged_wrong
 from refkernels.ops import edits as editing
-from refkernels.ops.formula import Formula, Whole, several
+from refkernels.ops.formula import Whole
 
 _SURVIVORS, _COMPARED = 4, 12  # of an output
 _MANY = 8  # places that are alike: all of them first, then each
@@ -437,7 +437,7 @@ def _variant(finding: NearEdits, tried: int) -> Variant:
     right, changed = (screen.derive(f) if screen.derive else f for f in (screen.whole, formula))
     wanted = [name in screen.outputs for name in screen.question.shapes]
     if screen.formula is not screen.whole or not all(wanted):
-        changed = _filled(changed, right, wanted)
+        changed = filled(changed, right, wanted)
     (cause, details), *others = (_named(edit, screen) for edit in chain)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}
@@ -446,18 +446,6 @@ def _variant(finding: NearEdits, tried: int) -> Variant:
     else:
         answer = formulas.answer(screen.problem, Whole(changed))
     return Variant(cause, details, answer, trials=tried, price=finding.price)
-
-
-def _filled(formula: Formula, right: Formula, wanted: list[bool]) -> Formula:
-    """The formula, with the right outputs where it gives none, or another shape to one that is not
-    wanted."""
-
-    def outputs(xp: Any, /, **arguments: Any) -> Any:
-        both = (several(part(xp, **arguments)) for part in (formula, right))
-        pairs = zip(*both, wanted, strict=False)
-        return tuple(part if here and part is not None else whole for part, whole, here in pairs)
-
-    return outputs
 
 
 def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
