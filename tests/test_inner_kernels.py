@@ -108,7 +108,7 @@ def test_the_kernels_that_only_kernels_call_are_inner_and_no_others() -> None:
         and not (kinds[0].startswith("inner") and kernel[1] in handed)
     ]
     assert not wrong, wrong
-    assert sum(kinds[0].startswith("inner") for kinds in kernels.values()) > 150
+    assert sum(kinds[0].startswith("inner") for kinds in kernels.values()) > 100
 
 
 def test_an_inner_kernel_refuses_to_be_called_from_python() -> None:

@@ -79,9 +79,8 @@ class Enclosure(NoArithmetic):
         shape = self.hi.shape
         self.lo = _of_shape(shape, _part(lo, np.float64, "lo"), "lo")
         powers = _part(scale, np.int64, "scale")
-        if powers is not _NO_SCALE and not (
-            -_WIDEST <= powers.min(initial=0) <= powers.max(initial=0) <= _WIDEST
-        ):
+        unknown = powers if check else _NO_SCALE
+        if not -_WIDEST <= unknown.min(initial=0) <= unknown.max(initial=0) <= _WIDEST:
             raise ValueError(f"An Enclosure's scale must be within ±{_WIDEST}.")
         self.scale = _of_shape(shape, powers, "scale")
         if isinstance(radius, Relative):
@@ -300,7 +299,7 @@ def trusted(
     check: bool = True,
 ) -> Enclosure:
     """Enclosure(hi, lo, radius, scale) of a kernel's results, whose lo is finite. Checking it would
-    cost a tenth of the kernel's time. check=False: the radii have been checked, too."""
+    cost a tenth of the kernel's time. check=False: radii and scale have been checked, too."""
     enclosure = object.__new__(Enclosure)
     enclosure._hold(hi, lo, radius, scale, check)
     return enclosure

@@ -1,13 +1,12 @@
 """LayerNorm: y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, with its gradients, certified.
 
-`forward` and `backward` give Enclosures (`oracle`). Three tiers of `kernels.rows` answer, each the
-elements that the one before leaves open: `float64` (on the sums of `lanes`), `double_double` and
-`exact`, in integers. `forward_bound` and `backward_bound` bound the errors of the named forms, with
-sums in any order (`bounds` holds the proof); `forward_condition` and `backward_condition` give the
-condition numbers. `naive`, `two_pass`, `welford`, `chunked_welford`, `pairwise`, `layernorm` and
-`layernorm_backward` are the algorithms in the working precision. Bounds and condition numbers are
-float64; they raise as `forward` and `backward` do, and ValueError for an unknown format. `OPS`
-lists the op.
+`forward` and `backward` give Enclosures (`oracle`): `first_tier` answers, by `kernels.rows`, and
+the tiers of all `formulas` the elements that it leaves open. `forward_bound` and `backward_bound`
+bound the errors of the named forms, with sums in any order (`bounds` holds the proof);
+`forward_condition` and `backward_condition` give the condition numbers. `naive`, `two_pass`,
+`welford`, `chunked_welford`, `pairwise`, `layernorm` and `layernorm_backward` are the algorithms in
+the working precision. Bounds and condition numbers are float64; they raise as `forward` and
+`backward` do, and ValueError for an unknown format. `OPS` lists the op.
 """
 
 from typing import TYPE_CHECKING

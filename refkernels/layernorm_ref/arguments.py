@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.blocks import read_only
 from refkernels.arithmetic.scalars import as_count, as_eps
@@ -23,7 +22,7 @@ _CHUNK = 2**17  # elements: several float64 temporaries of this size stay in the
 @dataclass(frozen=True)
 class RowProblem:
     """x and dy as (rows, n) in their own dtypes; weight and bias as (n,) in float64, 1 and 0 where
-    absent."""
+    absent, and `given` as they came."""
 
     x: npt.NDArray[Any]
     weight: Rows
@@ -33,6 +32,7 @@ class RowProblem:
     leading: tuple[int, ...]
     normalized: tuple[int, ...]
     dtype: np.dtype[Any]
+    given: dict[str, npt.NDArray[Any] | None]
     dy: npt.NDArray[Any] | None = None
 
     @property
@@ -40,26 +40,14 @@ class RowProblem:
         assert self.dy is not None
         return self.dy
 
-    @property
-    def narrow(self) -> bool:
-        """Whether float32 holds every x and dy."""
-        arrays = [self.x] if self.dy is None else [self.x, self.dy]
-        return all(formats.of(array).p <= formats.BINARY32.p for array in arrays)
-
-    def chunks(self) -> Iterator[slice]:
-        """Slices of rows, so short that the temporaries of one fit into the cache."""
-        return self.batches(self.x.shape[0])
-
-    def batches(self, rows: int) -> Iterator[slice]:
-        """Such slices of the first `rows` rows."""
-        step = max(1, _CHUNK // self.x.shape[1])
-        return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
-
     def parts(self) -> Iterator[tuple[slice, "RowProblem"]]:
-        """The problem in parts of some rows each, with the slices of these rows."""
-        for rows in self.chunks():
+        """The problem in parts of some rows each, whose temporaries fit into the cache, with the
+        slices of these rows."""
+        height, n = self.x.shape
+        step = max(1, _CHUNK // n)
+        for rows in (slice(at, min(at + step, height)) for at in range(0, height, step)):
             dy = None if self.dy is None else self.dy[rows]
-            shape = (rows.stop - rows.start, self.x.shape[1])
+            shape = (rows.stop - rows.start, n)
             layout: Any = {"shape": shape, "leading": shape[:1], "normalized": shape[1:]}
             yield rows, replace(self, x=self.x[rows], dy=dy, **layout)
 
@@ -67,12 +55,6 @@ class RowProblem:
 def widened(values: npt.NDArray[Any]) -> Rows:
     """As float64, C order, read-only; copied only where necessary."""
     return read_only(np.ascontiguousarray(to_float64(values)))
-
-
-def as_float32(values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Narrow values as float32, C order, read-only; copied only where necessary."""
-    with np.errstate(invalid="ignore"):  # a signalling NaN is data here
-        return read_only(np.ascontiguousarray(values, dtype=np.float32))
 
 
 def prepare(
@@ -108,10 +90,16 @@ def prepare(
                 "so it must have the shape of x."
             )
         cotangent = gradient.reshape(math.prod(leading), n)
+    given = {
+        name: None if value is None else _affine(value, name, normalized)
+        for name, value in (("weight", weight), ("bias", bias))
+    }
+    ones, zeros = np.ones(n), np.zeros(n)
     return RowProblem(
         x=array.reshape(math.prod(leading), n),
-        weight=_affine(weight, "weight", normalized, 1.0),
-        bias=_affine(bias, "bias", normalized, 0.0),
+        weight=widened(ones if given["weight"] is None else given["weight"]),
+        bias=widened(zeros if given["bias"] is None else given["bias"]),
+        given=given,
         eps=as_eps(eps),
         shape=array.shape,
         leading=leading,
@@ -143,12 +131,10 @@ def normalized_axes(shape: tuple[int, ...], normalized_shape: NormalizedShape) -
     return wanted
 
 
-def _affine(value: Any, name: str, normalized: tuple[int, ...], default: float) -> Rows:
-    if value is None:
-        return read_only(np.full(math.prod(normalized), default))
+def _affine(value: Any, name: str, normalized: tuple[int, ...]) -> npt.NDArray[Any]:
     array = as_float_array(value, name)
     if array.shape != normalized:
         raise ValueError(
             f"{name} has shape {array.shape}, but it must have the normalised shape {normalized}."
         )
-    return widened(array).reshape(-1)
+    return array.reshape(-1)

@@ -1,4 +1,4 @@
-"""LayerNorm as formulas: tests compare the certified tiers with them, and cones follow from them.
+"""The formulas of LayerNorm: the tiers after the first read them, and cones follow from them.
 
     m = mean(x),  v = mean((x - m)²),  r = (v + eps)^(-1/2),  xhat = (x - m) r,  y = xhat w + b
     dx = r (g - mean(g) - xhat mean(g xhat)),  g = dy w
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.layernorm_ref.arguments import normalized_axes
+from refkernels.layernorm_ref.first_tier import first_tier
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared, TwoStage, formulas_of
 from refkernels.ops.formula import derived
@@ -177,4 +178,5 @@ FORMULAS = formulas_of(
     },
     faults=FAULTS,
     prepare=_prepare,
+    tier=first_tier,
 )

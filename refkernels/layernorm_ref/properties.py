@@ -35,8 +35,8 @@ from refkernels.layernorm_ref.oracle import (
     Forward,
     ForwardArrays,
     Statistics,
-    solve_backward,
-    solve_forward,
+    solve,
+    statistics_of,
 )
 from refkernels.layernorm_ref.row_errors import mean_tail
 from refkernels.op import Arrays, Invariant
@@ -76,8 +76,7 @@ def forward_condition(
 ) -> ForwardArrays:
     """Condition numbers of y, mean and rstd (see the module), float64. Raises as `forward`."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
-    solved = solve_forward(problem)
-    return condition_of_forward(problem, solved.answer, solved.statistics)
+    return condition_of_forward(problem, solve(problem), statistics_of(problem))
 
 
 def condition_of_forward(
@@ -116,8 +115,7 @@ def backward_condition(
 ) -> BackwardArrays:
     """Condition numbers of dx, dweight and dbias (see the module). Raises as `backward`."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
-    solved = solve_backward(problem)
-    return condition_of_backward(problem, solved.answer, solved.statistics)
+    return condition_of_backward(problem, solve(problem), statistics_of(problem))
 
 
 def condition_of_backward(

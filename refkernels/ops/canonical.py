@@ -156,7 +156,7 @@ class Canonical:
 def _finite(array: Array) -> npt.NDArray[np.bool_]:
     if array.dtype.kind in "iub":
         return np.ones(array.shape, bool)
-    return np.isfinite(array.astype(np.float32) if array.dtype.itemsize == 2 else array)
+    return np.asarray(np.isfinite(array))
 
 
 def _at(array: Array, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Array:

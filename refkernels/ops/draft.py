@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import small
 from refkernels.arithmetic.enclosure import Enclosure, trusted
-from refkernels.arithmetic.ladder import Open
+from refkernels.arithmetic.ladder import Draft, Open
 from refkernels.arithmetic.question import Question
 from refkernels.contexts import generated
 from refkernels.contexts.ball import Ball
@@ -30,12 +30,11 @@ from refkernels.ops.formula import Formula, TwoStage, Values, Whole, by_output, 
 from refkernels.ops.readings import Reading
 
 Enclosures = dict[str, Enclosure]
+Drafted = tuple[dict[str, Draft], Open]
 GENERATED = 100_000  # elements from which on a generated kernel pays, once it is compiled
 
 
-def draft(
-    formula: Formula, question: Canonical, names: tuple[str, ...], goal: Question
-) -> tuple[Enclosures, Open]:
+def draft(formula: Formula, question: Canonical, names: tuple[str, ...], goal: Question) -> Drafted:
     """The outputs of these names, and the elements on which the question stays open."""
     by_row = tuple(name for name in names if question.rows_of[name])
     answers: Enclosures = {}
@@ -55,7 +54,7 @@ def draft(
         parts_by_name = readings.read(formula, reading, question, unanswered, known)
         answers |= {name: enclosing.ball(*parts) for name, parts in parts_by_name.items()}
         left |= {name: np.flatnonzero(undecided(answers[name], goal)) for name in unanswered}
-    return {name: answers[name] for name in names}, {n: at for n, at in left.items() if at.size}
+    return {name: Draft.of(answers[name]) for name in names}, left
 
 
 def undecided(answer: Enclosure, goal: Question) -> npt.NDArray[np.bool_]:

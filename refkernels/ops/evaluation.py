@@ -48,16 +48,14 @@ def least(
 def working(arithmetic: Any, format: Format, scalars: Any, **options: Any) -> Reading:
     """The reading that computes a kernel's answer, 16 bits in binary32; or in an arithmetic of
     `ARITHMETICS`, or in that context."""
-    if isinstance(arithmetic, RoundedArithmetic):
-        return computed_in(arithmetic)
-    if not arithmetic:
-        return computed_in(
-            RoundedArithmetic(working_format(format), format, scalars=scalars, **options)
-        )
-    return computed_in(ARITHMETICS[arithmetic](format, scalars=scalars, **options))
+    xp = arithmetic
+    if not isinstance(arithmetic, RoundedArithmetic):
+        xp = ARITHMETICS[arithmetic](format, scalars=scalars, **options)
+    return computed_in(xp)
 
 
 ARITHMETICS: dict[str, Any] = {
+    "": lambda format, **how: RoundedArithmetic(working_format(format), format, **how),
     "narrow": RoundedArithmetic,
     "composed": Composed,
     "other function": OtherFunction,

@@ -17,7 +17,7 @@ from refkernels.kernels.answers import screened
 from refkernels.op import DIRECTIONS, Case, Invariant, Op
 from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Fault, Formula, derived
-from refkernels.ops.formulas import Forms, Formulas, Pass, Prepare
+from refkernels.ops.formulas import Forms, Formulas, Pass, Prepare, Tier
 from refkernels.ops.letters import Signature
 from refkernels.ops.signs import Reading, sign_of_zero
 
@@ -114,6 +114,7 @@ def formulas_of(
     domains: Mapping[str, Domain] | None = None,
     conventions: tuple[Fault, ...] = (),
     limited: bool = False,
+    tier: Tier | None = None,
 ) -> Formulas:
     """An op's formulas, with its backward pass.
 
@@ -137,6 +138,7 @@ def formulas_of(
                     accepts theirs too
     limited         whether all that `prepare` does is to replace infinities, so that values are
                     limits
+    tier            a tuned first tier: `formulas.Formulas`
     """
     read_signature = Signature.parse(signature, coupled, everywhere)
     above = {f"d{output}": output for output in cotangents or list(read_signature.gives)[:1]}
@@ -165,7 +167,7 @@ def formulas_of(
     forward = Pass(read_signature, forms, definition)
     return Formulas(
         name, params or {}, forward, reverse, faults, prepare, scalars, widest, domains or {},
-        conventions, limited, derive,
+        conventions, limited, derive, tier,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from refkernels.ops.kept_questions import canonical_once
 from refkernels.ops.letters import Argument, Signature
 
 if TYPE_CHECKING:
+    from refkernels.ops.draft import Drafted
     from refkernels.ops.readings import Reading
 
 Array = npt.NDArray[Any]
@@ -34,6 +35,7 @@ Doubles = npt.NDArray[np.float64]
 Forms = Mapping[str, Formula]
 Named = Mapping[str, Any]
 Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
+Tier = Callable[[Direction, Canonical, Question], "Drafted | None"]
 
 
 class Pass(NamedTuple):
@@ -50,9 +52,9 @@ class Formulas:
     pass. `widest`: a form whose bound holds for all forms; "": the bound is their maximum.
     `domains`: the values that restricted params may take. `conventions`: formulas that differ in
     special values alone, which a right kernel may give as well. `derive` gives the backward pass of
-    a forward formula. `limited`: whether all that
-    `prepare` does is to replace infinities, so that values are limits; the forms themselves may be
-    NaN there."""
+    a forward formula. `limited`: whether all that `prepare` does is to replace infinities, so that
+    values are limits; the forms themselves may be NaN there. `tier`: a tuned first tier, which
+    drafts answers to the questions that suit it."""
 
     name: str
     params: Named
@@ -66,6 +68,7 @@ class Formulas:
     conventions: tuple[Fault, ...] = ()
     limited: bool = False
     derive: Callable[[Formula], Formula] | None = None
+    tier: Tier | None = None
 
     def domain(self, param: str) -> Domain:
         """The values that a param, which is a float or None, may take."""
@@ -164,8 +167,8 @@ class Formulas:
         goal, way = Question.parse(certify), self.of(direction)
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
-        ieee = next(iter(way.forms.values()))
-        answers = _evaluation().refine(way.truth, question, names, goal, ieee)
+        drafted, ieee = self.tier and self.tier(direction, question, goal), self.first(direction)
+        answers = _evaluation().refine(way.truth, question, names, goal, ieee, drafted)
         return {name: restored(question, name, answer) for name, answer in answers.items()}
 
     @with_default_fenv

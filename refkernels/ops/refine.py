@@ -16,6 +16,8 @@ definition: binary64 arithmetic, with its infinities and NaN, except for overflo
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +33,7 @@ from refkernels.contexts.signs import Signs
 from refkernels.contexts.unbounded import Unbounded
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.draft import draft, undecided
+from refkernels.ops.draft import Drafted, draft, undecided
 from refkernels.ops.formula import Formula
 from refkernels.ops.selection import Selection
 
@@ -51,13 +53,19 @@ def refine(
     names: tuple[str, ...],
     goal: Question,
     ieee: Formula | None = None,
+    drafted: Drafted | None = None,
 ) -> Enclosures:
     """The outputs of these names, in canonical shape, as sharp as `goal` demands.
 
     formula    the certified formula
     ieee       the definition whose binary64 arithmetic gives special values; formula by default
+    drafted    what a tuned tier answers, in the place of `draft`
     """
-    return _AnswerSoFar(formula, question, names, goal, ieee or formula).settled()
+    if goal.kind == "enclosure" and question.wide:
+        goal = Question("ulp", formats.BINARY64, _SHARP)
+    known, left = drafted or draft(formula, question, names, goal)
+    _AnswerSoFar(formula, question, goal, ieee or formula, known).settle(left)
+    return {name: answer.enclosure() for name, answer in known.items()}
 
 
 class _Widths:
@@ -84,38 +92,32 @@ class _Widths:
         return narrowing
 
 
+@dataclass(frozen=True)
 class _AnswerSoFar:
-    """A draft of each output."""
+    """A draft of each output, `known`."""
 
-    def __init__(
-        self,
-        formula: Formula,
-        question: Canonical,
-        names: tuple[str, ...],
-        goal: Question,
-        ieee: Formula,
-    ) -> None:
-        self.formula, self.question, self.names, self.ieee = formula, question, names, ieee
-        if goal.kind == "enclosure" and question.wide:
-            goal = Question("ulp", formats.BINARY64, _SHARP)
-        self.goal = goal
-        self.known: dict[str, Draft] = {}
+    formula: Formula
+    question: Canonical
+    goal: Question
+    ieee: Formula
+    known: Mapping[str, Draft]
 
-    def settled(self) -> Enclosures:
-        drafts, left = draft(self.formula, self.question, self.names, self.goal)
-        self.known = {name: Draft.of(answer.reshape(-1)) for name, answer in drafts.items()}
-        if left and not self.question.finite:
+    def settle(self, left: Open) -> None:
+        """Improves the open elements."""
+        if any(at.size for at in left.values()) and not self.question.finite:
             left = self._with_specials(left, only_finite=False)
         left = self._with_signs(left)
         steps = [("double_double", self._double_double), ("exact", self._exact)]
         climb(self.known, left, "float64", steps, self._undecided)
-        return {n: self.known[n].enclosure().reshape(answer.shape) for n, answer in drafts.items()}
 
     def _undecided(self, answer: Enclosure) -> npt.NDArray[np.bool_]:
         return undecided(answer, self.goal)
 
     def _at(self, places: Open) -> Enclosures:
-        return {name: self.known[name].at(at) for name, at in places.items()}
+        return {name: self.known[name].at(self._index(name, at)) for name, at in places.items()}
+
+    def _index(self, name: str, flat: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], ...]:
+        return np.unravel_index(flat, self.known[name].shape)
 
     def _open(self, left: Open) -> Open:
         """The elements that are still open."""
@@ -129,12 +131,13 @@ class _AnswerSoFar:
         for name, answer in self._at(left).items():
             size = np.abs(answer.hi) + answer.radius
             small[name] = left[name][(size < _SMALL) & (np.abs(answer.hi) <= answer.radius)]
-        selection = Selection(
-            self.formula, self.question, {n: i for n, i in small.items() if i.size}
-        )
+        wanted = {name: places for name, places in small.items() if places.size}
+        if not wanted:
+            return left
+        selection = Selection(self.formula, self.question, wanted)
         for name, answer in selection.read(Signs(), enclosing.value).items():
-            places = selection.wanted[name]
-            self.known[name].put(places, enclosing.narrower(self.known[name].at(places), answer))
+            index = self._index(name, selection.wanted[name])
+            self.known[name].put(index, enclosing.narrower(self.known[name].at(index), answer))
         return self._open(left)
 
     def _double_double(self, left: Open) -> Enclosures:
@@ -181,7 +184,7 @@ class _AnswerSoFar:
         gained = False
         for name, before in self._at(selection.wanted).items():
             joint = intersection(before, sharper[name])
-            self.known[name].put(selection.wanted[name], joint)
+            self.known[name].put(self._index(name, selection.wanted[name]), joint)
             unchanged = (joint.radius == before.radius) & (joint.scale == before.scale)
             gained |= bool(np.any(~unchanged | np.isinf(joint.radius)))
         return gained
@@ -205,5 +208,6 @@ class _AnswerSoFar:
             values = np.asarray(answer)
             zero = (values == 0.0) & (np.asarray(nothing[name]) == 0.0)
             special = ~np.isfinite(values) | (zero & (not only_finite))
-            self.known[name].put(selection.wanted[name][special], Enclosure(values[special]))
+            index = self._index(name, selection.wanted[name][special])
+            self.known[name].put(index, Enclosure(values[special]))
         return self._open(left)

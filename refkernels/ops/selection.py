@@ -31,7 +31,7 @@ from refkernels.ops.formula import (
     several,
 )
 from refkernels.ops.readings import Reading, needed, restricted_to
-from refkernels.ops.slices import Cut, Slice, cut_of, sliced
+from refkernels.ops.slices import Cut, Slice, cut_of
 
 _SMALL = 0.75  # slices below this share of the arrays are read on their own
 _CUT = 8 * CACHED
@@ -89,7 +89,8 @@ class Selection:
         number = distinct(rows).size if self.question.rows_of[name] else self.question.rows
         formula = self._apart(name)
         arrays = needed(formula, self.question.take(slice(0, 1)))
-        slices = sliced(self.question, arrays, name, columns, formula.sliced).arrays.items()
+        cut = cut_of(self.question, name, columns, free=formula.sliced)
+        slices = cut.applied(self.question, arrays).arrays.items()
         with_rows = {k for k, argument in self.question.signature.takes.items() if argument.rows}
         return sum(a.size * (number if k in with_rows else 1) for k, a in slices if a is not None)
 
@@ -104,7 +105,8 @@ class Selection:
         by_row = self.question.rows_of[name]
         for rows, inside in self._pieces(name):
             arrays = needed(formula, self.question.take(rows))
-            part = sliced(self.question, arrays, name, column[inside], formula.sliced)
+            cut = cut_of(self.question, name, column[inside], free=formula.sliced)
+            part = cut.applied(self.question, arrays)
             place = np.searchsorted(rows, row[inside]) if by_row else 0
             arguments = reading.arguments(part.arrays, self.question.params)
             value = self._output(formula(reading.xp, **arguments), name)

@@ -122,14 +122,6 @@ def _of_each_row(row: Indices, places: Indices, rows: int, length: int) -> tuple
     return table, number[position]
 
 
-def sliced(
-    question: Canonical, arrays: Mapping[str, Any], name: str, columns: Indices, free: bool = True
-) -> Slice:
-    """The slice for an output's elements at flat `columns` of any rows. `free`: whether letters are
-    cut."""
-    return cut_of(question, name, columns, free=free).applied(question, arrays)
-
-
 def _cut(array: Any, letters: tuple[str, ...], kept: Mapping[str, Indices]) -> Any:
     for axis, letter in enumerate(letters, 1):
         if letter not in kept or array.shape[axis] == 1:

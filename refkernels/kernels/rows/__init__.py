@@ -1,1 +1,1 @@
-"""Sums over rows, and LayerNorm's tiers made of them: float64, double-double, integers."""
+"""Sums over rows, and the first tier of LayerNorm, in float64."""
