@@ -149,7 +149,7 @@ class Drawer:
             return
         if self.free:
             for shapes in self.shapes.wide(rng):
-                yield from self._drawn("wide", data.typical, rng, shapes)
+                yield from self._drawn("wide", data.few_rows, rng, shapes)
         else:
             first = next(iter(self.roles.arguments.values()))
             for arrays, params in self._lengthened((ROWS, *first.own[:1]), WIDE):

@@ -141,6 +141,14 @@ def one_hot(rng: np.random.Generator, rows: Doubles) -> None:
     rows[...] = np.where(np.arange(rows.shape[-1]) == hot[..., None], 4.0 * rows, 0.0)
 
 
+def few_rows(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+    """Few rows of the cotangent count, so that a gradient summed over all rows has few terms."""
+    drawn = typical(rng, shapes, roles, format)
+    if (name := roles.cotangent or "") in shapes and drawn[name].ndim:
+        drawn[name][~_kept(rng, len(drawn[name]), FEW)] = 0.0
+    return drawn
+
+
 def few(void: float) -> Draw:
     """`void`: what adds nothing to a row."""
 

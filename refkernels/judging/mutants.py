@@ -143,7 +143,7 @@ def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
 def _mutants(first: Challenge) -> Iterator[tuple[str, Answer]]:
     for model in precision.models(first.format):
         if model.way == "inputs":
-            yield f"{model.format.name}_inputs", functools.partial(_narrowed, model)
+            yield f"{model.format.name}_inputs", lambda c, m=model: _plain(precision.narrowed(c, m))
     for fault in _faults(first):
         if first.format.name not in fault.right_in:
             yield fault.cause, functools.partial(_faulty, fault)
@@ -152,29 +152,22 @@ def _mutants(first: Challenge) -> Iterator[tuple[str, Answer]]:
             yield kind, functools.partial(_edited, kind)
 
 
-def _faults(challenge: Challenge) -> list[Any]:
+def _faults(c: Challenge) -> list[Any]:
     """The wrong formulas that have a name."""
-    question = challenge.direction, challenge.inputs, challenge.params
-    return list(faults_of(definition(challenge.op), *question))
+    return list(faults_of(definition(c.op), c.direction, c.inputs, c.params))
 
 
-def _plain(challenge: Challenge) -> Outputs:
-    question = challenge.inputs, challenge.params, challenge.format
-    return challenge.op.plain(challenge.direction, *question)
+def _plain(c: Challenge) -> Outputs:
+    return c.op.plain(c.direction, c.inputs, c.params, c.format)
 
 
 def _formula(challenge: Challenge) -> Formula:
     return next(iter(definition(challenge.op).of(challenge.direction).forms.values()))
 
 
-def _computed(challenge: Challenge, formula: Formula) -> Outputs:
+def _computed(c: Challenge, formula: Formula) -> Outputs:
     """A formula in the challenge's format."""
-    question = challenge.inputs, challenge.params, challenge.format
-    return definition(challenge.op).computed(challenge.direction, formula, *question)
-
-
-def _narrowed(model: precision.PrecisionModel, challenge: Challenge) -> Outputs:
-    return _plain(precision.narrowed(challenge, model))
+    return definition(c.op).computed(c.direction, formula, c.inputs, c.params, c.format)
 
 
 def _faulty(fault: Any, challenge: Challenge) -> Outputs:

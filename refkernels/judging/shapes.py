@@ -139,11 +139,10 @@ class ShapeDrawer:
     def wide(self, rng: np.random.Generator) -> Iterator[Shapes]:
         """Beside lengths of 2, so many rows; and one letter of that length, of those that the op
         takes."""
-        letters = self.letters
-        short = dict.fromkeys(letters, 2)
+        short = dict.fromkeys(self.letters, 2)
         if any(argument.rows for argument in self.arguments.values()):
             yield self.of_lengths(short, self.leading((WIDE,)))
-        for letter in rng.permutation(letters):
+        for letter in rng.permutation(self.letters):
             shapes = self.of_lengths({**short, str(letter): WIDE}, self.leading((2,)))
             if self.takes(shapes):
                 yield shapes

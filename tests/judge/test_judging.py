@@ -75,11 +75,8 @@ def test_a_product_of_one_term_is_held_to_a_few_roundings() -> None:
 
 
 def test_a_broken_property_is_shown_where_it_is_broken() -> None:
-    (challenge,) = [
-        challenge
-        for challenge in drawn("gelu")
-        if challenge.family == "hard" and np.any(challenge.inputs["x"] == formats.BINARY32.max)
-    ]
+    hard = [challenge for challenge in drawn("gelu") if challenge.family == "hard"]
+    (challenge,) = [one for one in hard if np.any(one.inputs["x"] == formats.BINARY32.max)]
     x, right = challenge.inputs["x"], challenge.standard().rounded["y"]
     wrong = np.where(x == formats.BINARY32.max, np.float32(np.inf), right)
     fault: Any = challenge.fault({"y": wrong})
@@ -103,9 +100,7 @@ def test_the_first_question_has_every_optional_input_of_the_cases() -> None:
     assert first
     assert all("weight" in challenge.inputs for challenge in first)
     without = replace(drawer, domain=KernelDomain(frozenset({"weight"})))
-    axes = {
-        challenge.inputs["x"].ndim for challenge in without.typicals(np.random.default_rng(0), 1)
-    }
+    axes = {c.inputs["x"].ndim for c in without.typicals(np.random.default_rng(0), 1)}
     assert axes == {2, 3}
     plane = replace(drawer, domain=KernelDomain(frozenset({"weight"}), axes=frozenset({2})))
     asked = plane.round(np.random.default_rng(0), 0)
@@ -168,10 +163,8 @@ def test_no_kernel_may_decline_the_calls_of_one_process() -> None:
 
 
 def test_a_seed_draws_the_same_inputs_again() -> None:
-    rounds = [
-        list(Drawer(registry.get("softmax"), "forward", "float32").round(rng, 0))
-        for rng in (np.random.default_rng(3), np.random.default_rng(3))
-    ]
+    drawer = Drawer(registry.get("softmax"), "forward", "float32")
+    rounds = [list(drawer.round(np.random.default_rng(3), 0)) for _ in range(2)]
     assert len(rounds[0]) > 20
     for first, second in zip(*rounds, strict=True):
         assert first.name == second.name
@@ -217,9 +210,8 @@ def test_a_declared_length_holds_whatever_else_is_drawn() -> None:
 def test_bits_are_demanded_of_sums_that_are_longer_than_two_to_the_p(
     op: str, letter: str, dtype: str
 ) -> None:
-    drawer = Drawer(
-        registry.get(op), "forward", dtype, domain=KernelDomain(lengths={letter: (9001,)})
-    )
+    domain = KernelDomain(lengths={letter: (9001,)})
+    drawer = Drawer(registry.get(op), "forward", dtype, domain)
     asked = drawer.round(np.random.default_rng(2), 0)
     (challenge,) = (challenge for challenge in asked if challenge.family == "exact")
     standard, name = challenge.standard(), challenge.op.outputs[0]
@@ -269,15 +261,23 @@ def test_a_gradient_whose_lengths_follow_from_others_is_asked_on_the_cases() -> 
 
 @pytest.mark.parametrize("axes", [0, 2])
 def test_leading_axes_are_as_many_as_a_kernel_takes(axes: int) -> None:
+    domain = KernelDomain(axes=frozenset({axes}))
     for op, more in (("matmul", 2), ("softmax", 1), ("gelu", 0)):
-        drawer = Drawer(
-            registry.get(op), "forward", "float32", domain=KernelDomain(axes=frozenset({axes}))
-        )
+        drawer = Drawer(registry.get(op), "forward", "float32", domain)
         drawn = [drawer.typical(np.random.default_rng(0), 6)]
         asked = drawer.round(np.random.default_rng(0), 0)
         drawn += [challenge for challenge in asked if challenge.family != "hard"]
         assert len(drawn) > 8
         assert {a.ndim for challenge in drawn for a in challenge.inputs.values()} == {axes + more}
+
+
+def test_a_gradient_summed_over_some_of_many_rows_is_refused() -> None:
+    drawer = Drawer(registry.get("layernorm"), "backward", "float32")
+    wide = next(drawer.wide(np.random.default_rng(0)))
+    part = {n: a[:4096] if a.ndim > 1 else a for n, a in wide.inputs.items()}
+    of_part = wide.op.plain("backward", part, wide.params, wide.format)
+    fault: Any = wide.fault({**wide.standard().rounded, "dweight": of_part["dweight"]})
+    assert (fault.kind, fault.output) == ("bound", "dweight")
 
 
 def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,9 +328,8 @@ def test_a_kernel_whose_threads_die_in_a_fork_answers_without_one(
     (tmp_path / "forked.py").write_text(FORKED, encoding="utf-8")
     spec, _ = catalog.target(f"{tmp_path}/forked.py:gelu")
     with JudgedKernel(spec.framework, environments.find(spec), "cpu", 1.0) as running:
-        (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
-            np.random.default_rng(0), 1
-        )
+        drawer = Drawer(registry.get("gelu"), "forward", "float32")
+        (challenge,) = drawer.typicals(np.random.default_rng(0), 1)
         assert running.answer(challenge).status == "ok"
         assert running.hung is None
 
