@@ -143,7 +143,7 @@ def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
 def _mutants(first: Challenge) -> Iterator[tuple[str, Answer]]:
     for model in precision.models(first.format):
         if model.way == "inputs":
-            yield f"{model.format.name}_inputs", lambda c, m=model: _plain(precision.narrowed(c, m))
+            yield f"{model.format.name}_inputs", functools.partial(_plain, model=model)
     for fault in _faults(first):
         if first.format.name not in fault.right_in:
             yield fault.cause, functools.partial(_faulty, fault)
@@ -157,7 +157,8 @@ def _faults(c: Challenge) -> list[Any]:
     return list(faults_of(definition(c.op), c.direction, c.inputs, c.params))
 
 
-def _plain(c: Challenge) -> Outputs:
+def _plain(c: Challenge, model: precision.PrecisionModel | None = None) -> Outputs:
+    c = precision.narrowed(c, model) if model else c
     return c.op.plain(c.direction, c.inputs, c.params, c.format)
 
 
@@ -172,8 +173,7 @@ def _computed(c: Challenge, formula: Formula) -> Outputs:
 
 def _faulty(fault: Any, challenge: Challenge) -> Outputs:
     outputs = _computed(challenge, getattr(fault, challenge.direction))
-    right = challenge.standard().rounded
-    kept = {n: right[n] for n in outputs if n in right}
+    kept = {n: a for n, a in challenge.standard().rounded.items() if n in outputs}
     return {**kept, **fault.changed(outputs)}
 
 
