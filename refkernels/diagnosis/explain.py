@@ -15,8 +15,8 @@ from refkernels.arithmetic import formats, mode
 from refkernels.arithmetic.blas import on_one_thread
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.diagnosis import comparison, excerpt, part, patterns, scoring, sources, two_causes
+from refkernels.diagnosis.edits import blocks, views
 from refkernels.diagnosis.edits import search as edits
-from refkernels.diagnosis.edits import views
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate
@@ -24,6 +24,7 @@ from refkernels.diagnosis.multiples import FACTOR
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.ranking import agree, badness, ranked
 from refkernels.diagnosis.variants import elsewhere
+from refkernels.diagnosis.variants.other_ops import other_ops
 from refkernels.diagnosis.wrong import judged_wrong, places
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.no_part import with_nan
@@ -110,21 +111,21 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     listed = tried
     candidates = ranked(problem, outputs, fits, unranked, tried)
     others = _unexplained(checked, fits, candidates)
-    for source in (edits.explaining, views.other_views):
+    for source in (edits.explaining, views.other_views, other_ops, blocks.in_one_block):
+        if source is blocks.in_one_block:  # one value throughout, or a few accidents, say more
+            others = _without_candidates(others, candidates)
         edited = list(scoring.candidates(problem, others, fits, source(problem, others)))
-        others = {
-            n: got for n, got in others.items() if all(c.output != n or c.ruled_out for c in edited)
-        }
+        others = _without_candidates(others, edited)
         if edited:
             unranked = patterns.drop_unexplained([*unranked, *edited])
             tried += max(candidate.trials for candidate in edited)
             candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _best_candidate(problem, candidates, fits)
     explained = {c.output for c in candidates if best is not None and not c.ruled_out}
-    left = {n: y for n, y in checked.items() if n not in explained and not fits[n].ordinary}
+    left: Arrays = {n: y for n, y in checked.items() if n not in explained and not fits[n].ordinary}
     if not (sure := best is not None and best.confidence in SURE):
         candidates = [*two_causes.found(problem, left, explain_kernel), *candidates]
-    left = {n: y for n, y in left.items() if all(c.output != n or c.ruled_out for c in candidates)}
+    left = _without_candidates(left, candidates)
     firsts = two_causes.first_of_two(problem, candidates, fits, left)
     candidates = [*candidates, *firsts] if sure else [*firsts, *candidates]
     best = _best_candidate(problem, candidates, fits)
@@ -143,6 +144,12 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
         ),
         tuple(candidates),
     )
+
+
+def _without_candidates(outputs: Arrays, candidates: list[Candidate]) -> Arrays:
+    """The outputs that no candidate explains."""
+    explained = {c.output for c in candidates if not c.ruled_out}
+    return {name: got for name, got in outputs.items() if name not in explained}
 
 
 def _seconds(began: float) -> float:

@@ -106,6 +106,21 @@ def test_eps_added_where_a_maximum_is_asked_for() -> None:
     assert (found.cause, found.confidence) == ("sum_for_maximum", "proven")
 
 
+def test_the_larger_of_a_variance_and_eps_is_no_sum() -> None:
+    x = normal(16, 96) * np.float32(10.0) ** -np.arange(16, dtype=np.float32)[:, None]
+    mean = np.mean(wide(x) ** 2, axis=-1, keepdims=True)
+    y = wide(x) / np.sqrt(np.maximum(mean, 1e-5))
+    proves(explained("rms_norm", {"x": x}, {"y": y}), "maximum_for_sum")
+
+
+def test_a_temperature_is_a_factor_of_the_scores() -> None:
+    x = normal(8, 60)
+    found = explained("softmax", {"x": x}, {"y": softmax(wide(x) / 0.7)})
+    assert found.cause == "part_multiplied"
+    low, high = found.candidates[0].details["interval"]
+    assert low < 1 / 0.7 < high
+
+
 def test_a_root_left_out_is_not_told_as_a_function_that_is_its_argument_there() -> None:
     a, b = normal(9, 16), normal(7, 16, seed=1)
     squares = np.sum((wide(a)[:, None] - b) ** 2, -1)

@@ -299,3 +299,12 @@ def test_a_narrow_accumulator_of_a_sum_is_named() -> None:
 def test_one_sum_names_no_range() -> None:
     got = without(128, 256)[:1].sum(axis=1)
     assert cause_of("sum", {"x": ROWS[:1]}, "y", got)[0] != "part_of_sum_left_out"
+
+
+@pytest.mark.parametrize(("asked", "other"), [("silu", "hardswish"), ("hardsigmoid", "softsign")])
+def test_another_op_of_the_same_inputs_is_named(asked: str, other: str) -> None:
+    x = 3.0 * np.random.default_rng(8).standard_normal(300).astype(F)
+    op = registry.ops()[other]
+    outputs = op.plain("forward", {"x": x}, op.params, "float32")
+    cause, confidence, details = explained(asked, {"x": x}, outputs)
+    assert (cause, confidence, details["other"]) == ("other_op", "proven", other)

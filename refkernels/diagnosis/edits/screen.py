@@ -110,11 +110,13 @@ class Screen:
         elements: int = _ELEMENTS,
         written: Rule | None = None,
         missed: set[Hashable] | None = None,
+        block: Arrays | None = None,
     ) -> None:
         """`form`: of the op's forms, the one whose graph is edited, the first by default.
         `derived`: the program is the forward pass, read for its gradient. `elements`: of all inputs
         of the rows that are read, if they are many. `written`: edits the program first. `missed`:
-        by their keys, the edits that came no nearer in other programs of the same pass."""
+        by their keys, the edits that came no nearer in other programs of the same pass. `block`:
+        masks of the elements that are looked at, by output."""
         self.problem, self.definition, self.outputs = problem, problem.definition, outputs
         definition = self.definition
         self.derive = definition.derive if derived else None
@@ -132,10 +134,9 @@ class Screen:
         self.missed = set[Hashable]() if missed is None else missed
         self.key_of = KeyOf(self.value_of)
         self.rows = _rows(problem, self.question, outputs, self.names, elements)
-        self.observed = {
-            name: _observed(problem, self.question, name, outputs[name], self.rows)
-            for name in self.names
-        }
+        self.block = {n: self.question.in_axes(n, mask) for n, mask in (block or {}).items()}
+        self.looked_at = {name: self._at_rows(name, mask) for name, mask in self.block.items()}
+        self.observed = {name: self._observed(name) for name in self.names}
         self.arrays = self.question.take(self.rows)
 
     @cached_property
@@ -237,7 +238,9 @@ class Screen:
     def _named(self, values: list[Any]) -> Predicted:
         outputs = dict(zip(self.question.shapes, values, strict=False))
         return {
-            name: np.broadcast_to(data(outputs[name]), self.shape_of(name)).reshape(-1)
+            name: np.broadcast_to(data(outputs[name]), self.shape_of(name)).reshape(-1)[
+                self.looked_at.get(name, ...)
+            ]
             for name in self.names
         }
 
@@ -296,7 +299,25 @@ class Screen:
     def places(self, name: str) -> Array:
         """Where in an output the elements stand that are read."""
         every = self.question.in_axes(name, np.arange(self.question.order(name).size))
-        return (every[self.rows] if self.question.rows_of[name] else every).reshape(-1)
+        return self._at_rows(name, every)[self.looked_at.get(name, ...)]
+
+    def _at_rows(self, name: str, array: Array) -> Array:
+        """An output's elements, in the formula's axes, that are read; flat."""
+        return (array[self.rows] if self.question.rows_of[name] else array).reshape(-1)
+
+    def _observed(self, name: str) -> Observation:
+        """The kernel's answer there."""
+        problem, question, got = self.problem, self.question, self.outputs[name]
+        plain, format = problem.truth.plain[name], problem.format_of(name)
+        reference = problem.truth.reference[name]
+        steps = code_lengths.steps(plain.reshape(-1).astype(format.storage), reference.reshape(-1))
+        widths = code_lengths.widths(np.asarray(reference), problem.truth.bound[name], format)
+        usual = code_lengths.spread(steps / widths.reshape(-1)) * widths
+        seen, units = (
+            self._at_rows(name, question.in_axes(name, part))[self.looked_at.get(name, ...)]
+            for part in (got, usual)
+        )
+        return Observation(seen.astype(np.float64), format, units)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         shape = self.question.shapes[name]
@@ -349,21 +370,6 @@ def _spread(places: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
     if len(places) <= most:
         return places
     return places[np.linspace(0, len(places) - 1, most).astype(int)]
-
-
-def _observed(
-    problem: Problem, question: Canonical, name: str, got: Array, rows: npt.NDArray[np.intp]
-) -> Observation:
-    seen = question.in_axes(name, got)
-    seen = seen[rows] if question.rows_of[name] else seen
-    plain, format = problem.truth.plain[name], problem.format_of(name)
-    reference = problem.truth.reference[name]
-    steps = code_lengths.steps(plain.reshape(-1).astype(format.storage), reference.reshape(-1))
-    widths = code_lengths.widths(np.asarray(reference), problem.truth.bound[name], format)
-    usual = code_lengths.spread(steps / widths.reshape(-1)) * widths
-    units = question.in_axes(name, usual)
-    units = units[rows] if question.rows_of[name] else units
-    return Observation(seen.astype(np.float64).reshape(-1), format, units.reshape(-1))
 
 
 class _Reader:
@@ -422,15 +428,3 @@ def maxima(program: Program, changes: Edits) -> Edits:
         for node in pivots
     }
     return {**highest, **changes}
-
-
-def filled(formula: Formula, right: Formula, wanted: list[bool]) -> Formula:
-    """The formula, with the right outputs where it gives none, or another shape to one that is not
-    wanted."""
-
-    def outputs(xp: Any, /, **arguments: Any) -> Any:
-        both = (several(part(xp, **arguments)) for part in (formula, right))
-        pairs = zip(*both, wanted, strict=False)
-        return tuple(part if here and part is not None else whole for part, whole, here in pairs)
-
-    return outputs

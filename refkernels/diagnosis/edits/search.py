@@ -18,11 +18,11 @@ import numpy as np
 
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
-from refkernels.diagnosis.edits import beside, identities, ranges, recognised, reductions
+from refkernels.diagnosis.edits import beside, combined, identities, ranges, recognised, reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, through
 from refkernels.diagnosis.edits.names import axis_of, named
 from refkernels.diagnosis.edits.rules import again
-from refkernels.diagnosis.edits.screen import Screen, filled, maxima
+from refkernels.diagnosis.edits.screen import Screen, maxima
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
 from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.fit import fit
@@ -118,13 +118,16 @@ def _alike(a: Any, b: Any, near: float) -> bool:
     return np.allclose(a, b, near, near * usual, equal_nan=True)
 
 
-def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The edits that explain wrong outputs: one; a number that is solved for; or two."""
+def explaining(
+    problem: Problem, outputs: Arrays, block: Arrays | None = None, price: float = 0.0
+) -> Iterator[Variant]:
+    """The edits that explain wrong outputs: one; a number that is solved for; or two. `block`: the
+    elements that they change, by output; `price`: the bits that say which."""
     if problem.size > READABLE or not outputs:
         return
     found: list[NearEdits] = []
     singles: list[NearEdits] = []
-    first, others = _screens(problem, outputs)
+    first, others = _screens(problem, outputs, block)
     tried = 0
     for further, screens in (
         *((stage, first) for stage in (*_ONE, _both, _pairs)),
@@ -137,9 +140,10 @@ def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 found.extend(more)
                 tried += trials
     for finding in _simplest(_nearest(found, outputs), outputs):
-        before, price = finding.screen.before[0], math.log2(max(tried, 1)) + finding.price
+        finding = finding._replace(price=finding.price + price)
+        before, most = finding.screen.before[0], math.log2(max(tried, 1)) + finding.price
         saved = {n: before.get(n, 0.0) - finding.distances[n] for n in outputs if finding.fits(n)}
-        if any(bits > price for bits in saved.values()):
+        if any(bits > most for bits in saved.values()):
             try:
                 variant = _variant(finding, tried)
             except (ValueError, IndexError):
@@ -159,7 +163,9 @@ def _explains(problem: Problem, got: Array, variant: Variant, name: str) -> bool
     return result is not None and result.ordinary
 
 
-def _screens(problem: Problem, outputs: Arrays) -> tuple[list[Screen], list[Screen]]:
+def _screens(
+    problem: Problem, outputs: Arrays, block: Arrays | None
+) -> tuple[list[Screen], list[Screen]]:
     """The programs that answer the question: its first form and the gradient of the forward pass's;
     then all other forms; then the first with variances by one pass."""
     formulas = problem.definition
@@ -167,21 +173,14 @@ def _screens(problem: Problem, outputs: Arrays) -> tuple[list[Screen], list[Scre
     if problem.direction == "backward" and formulas.derive is not None:
         ways.append((formulas.forward, True))
     forms = [(list(way.forms), derived, set[Hashable]()) for way, derived in ways]
-    first = [Screen(problem, outputs, n[0], d, missed=missed) for n, d, missed in forms]
-    others = [
-        Screen(problem, outputs, name, derived, missed=missed)
-        for names, derived, missed in forms
-        for name in names[1:]
-    ]
-    with_variances = (
-        form
-        for form, screen in zip(forms, first, strict=True)
-        if screen.has_a_program and identities.one_pass(screen.program.graph)
-    )
+    program = functools.partial(Screen, problem, outputs, block=block)
+    first = [program(names[0], derived, missed=missed) for names, derived, missed in forms]
+    others = [program(n, d, missed=missed) for names, d, missed in forms for n in names[1:]]
     written = identities.one_pass
     others += [
-        Screen(problem, outputs, names[0], d, written=written, missed=m)
-        for names, d, m in with_variances
+        program(names[0], derived, written=written, missed=missed)
+        for (names, derived, missed), screen in zip(forms, first, strict=True)
+        if screen.has_a_program and written(screen.program.graph)
     ]
     return first, others
 
@@ -437,7 +436,10 @@ def _variant(finding: NearEdits, tried: int) -> Variant:
     right, changed = (screen.derive(f) if screen.derive else f for f in (screen.whole, formula))
     wanted = [name in screen.outputs for name in screen.question.shapes]
     if screen.formula is not screen.whole or not all(wanted):
-        changed = filled(changed, right, wanted)
+        changed = combined.filled(changed, right, wanted)
+    if screen.block:
+        masks = [screen.block.get(name) for name in screen.question.shapes]
+        changed = combined.in_block(changed, right, masks)
     (cause, details), *others = (_named(edit, screen) for edit in chain)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}

@@ -168,7 +168,7 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
             yield Knob(MASKED, node, KINDS[MASKED](node), _LOW, {"part": node})
         elif node.op in _LIMITED and np.unique(finite := value[np.isfinite(value)]).size > 1:
             details = {"part": node}
-            yield Knob(MULTIPLIED, node, KINDS[MULTIPLIED](node), (0.5, 0.0), details)
+            yield Knob(MULTIPLIED, node, KINDS[MULTIPLIED](node), (0.5, 0.0, 1.0), details)
             values, sizes = np.unique(finite), np.unique(np.abs(finite))
             begin = float(sizes[len(sizes) // 2]), float(sizes[0]), float(sizes[0]) * 2.0**-10
             yield Knob(ADDED, node, KINDS[ADDED](node), begin, details)

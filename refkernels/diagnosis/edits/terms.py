@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
+from operator import mul
 from typing import Any
 
 from refkernels.contexts.graph import Node
@@ -51,11 +52,23 @@ def moved_parentheses(program: Program) -> Iterator[Any]:
     for node in program.of("add", "multiply"):
         for part, c in _pairs(node):
             inner = part.operands[0] if part.op == "broadcast" else part
-            for a, b in _pairs(inner) if {inner.op, node.op} == {"add", "multiply"} else ():
-                outside = by(a, b, c)(lambda xp, a, b, c: a * (b + c))
-                inside = by(a, b, c)(lambda xp, a, b, c: a + b * c)
-                changes = {node: outside if node.op == "add" else inside}
-                yield node, changes, {"part": c, "factor": a}
+            if node.op == "multiply":
+                for a, b in _pairs(inner) if inner.op == "add" else ():
+                    inside = by(a, b, c)(lambda xp, a, b, c: a + b * c)
+                    yield node, {node: inside}, {"part": c, "factor": a}
+                continue
+            factors = _factors(inner)
+            for k, a in enumerate(factors if len(factors) > 1 else ()):
+                rest = [*factors[:k], *factors[k + 1 :]]
+                outside = by(a, c, *rest)(lambda xp, a, c, *b: a * (reduce(mul, b) + c))
+                yield node, {node: outside}, {"part": c, "factor": a}
+
+
+def _factors(node: Node) -> list[Node]:
+    """What a product of products is made of; the node itself, if it is none."""
+    if node.op != "multiply" or node.operands[0] is node.operands[1]:
+        return [node]
+    return [factor for part in node.operands for factor in _factors(part)]
 
 
 @rule("sign_wrong", "term")  # a + b -> a - b
@@ -125,6 +138,14 @@ def sums_for_maxima(program: Program) -> Iterator[Any]:
     for limit, nodes in bounds.items():
         changes = {node: by(*node.operands)(lambda xp, a, b: a + b) for node in nodes}
         yield nodes[0], changes, {"part": limit, "every": len(nodes)}
+
+
+@rule("maximum_for_sum", "term")  # a + c -> max(a, c)
+def maxima_for_sums(program: Program) -> Iterator[Any]:
+    for node in program.of("add"):
+        for limit in filter(is_number, node.operands):
+            larger = by(*node.operands)(lambda xp, a, b: xp.maximum(a, b))
+            yield node, {node: larger}, {"part": limit}
 
 
 @rule("factor_inverted", "term")  # a b -> a / b

@@ -1,0 +1,42 @@
+"""Blocks of an output that are computed otherwise: a tile in which a kernel forgets its bias.
+
+Where the wrong elements of an output lie in one block of indices, as they would hardly by chance,
+the edits are looked for that explain the block alone; which block it is costs its bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from refkernels.diagnosis.edits.search import explaining
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.wrong import wrong_elements
+
+_CHANCE = 16.0  # bits: elements at random places lie in such a block as rarely
+
+
+def in_one_block(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The edits that explain outputs that are wrong in one block."""
+    for name, got in outputs.items():
+        wrong = wrong_elements(problem, name, got)
+        if not wrong.any() or not wrong.ndim:
+            continue
+        box = [(int(axis.min()), int(axis.max()) + 1) for axis in np.argwhere(wrong).T]
+        block = np.zeros(got.shape, bool)
+        block[tuple(slice(*ends) for ends in box)] = True
+        if np.count_nonzero(wrong) * -math.log2(block.mean()) < _CHANCE:
+            continue
+        for variant in explaining(problem, {name: got}, {name: block}, _price(block, box)):
+            told = ", ".join(f"{first}:{last}" for first, last in box)
+            yield replace(variant, details={**variant.details, "block": f"{name}[{told}]"})
+
+
+def _price(block: Array, box: list[tuple[int, int]]) -> float:
+    """The bits that say which block it is: two ends of each axis that is not whole."""
+    cut = (n for n, (first, last) in zip(block.shape, box, strict=True) if last - first < n)
+    return sum(math.log2(n * (n + 1) / 2) for n in cut)

@@ -1,0 +1,61 @@
+"""Another op that takes the same inputs: hardswish for SiLU, Huber's loss for smooth L1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
+from refkernels.op import Op
+
+_NEAR = 2.0**-6  # relative
+
+
+def other_ops(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The op that comes near most elements of an output, in binary64; with its usual params, where
+    the question has none of their names."""
+    ops = {name: op for name, op in registry.ops().items() if _takes_the_same(op, problem)}
+    small = problem.size <= READABLE
+    answers = {other: _computed(op, problem) for other, op in ops.items() if small}
+    for name, got in outputs.items():
+        wide = to_float64(got)
+        near = {op: _near(wide, answer[name]) for op, answer in answers.items() if name in answer}
+        best = max(near, key=lambda op: near[op], default="")
+        if best and near[best] > 0.5:
+            details = {"op": problem.op.name, "other": best}
+            answer = replace(problem.ask(op=best), invariant=False)
+            yield Variant("other_op", details, answer, trials=len(ops))
+
+
+def _takes_the_same(op: Op, problem: Problem) -> bool:
+    """Whether the inputs and outputs have the names that the op knows."""
+    direction, given = problem.direction, problem.inputs.keys()
+    if op.name == problem.op.name or direction not in op.directions:
+        return False
+    return given <= set(op.takes(direction)) and problem.first == op.names(direction)[:1]
+
+
+def _computed(op: Op, problem: Problem) -> dict[str, Array]:
+    """The op's plain answer; none where it needs other inputs, or other shapes."""
+    params: dict[str, Any] = {**op.params}
+    params |= {name: value for name, value in problem.params.items() if name in params}
+    try:
+        with np.errstate(all="ignore"):
+            return op.plain(problem.direction, problem.inputs, params, formats.BINARY64)
+    except (ValueError, TypeError, KeyError, IndexError):
+        return {}
+
+
+def _near(got: Array, answer: Array) -> float:
+    """The share of elements that are near the answer."""
+    if answer.shape != got.shape or not got.size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return float(np.mean(np.abs(got - to_float64(answer)) <= _NEAR * np.abs(got)))
