@@ -129,8 +129,8 @@ class _AnswerSoFar:
         Returns the elements that are still open."""
         small = {}
         for name, answer in self._at(left).items():
-            size = np.abs(answer.hi) + answer.radius
-            small[name] = left[name][(size < _SMALL) & (np.abs(answer.hi) <= answer.radius)]
+            tiny = (answer.radius < _SMALL) & (answer.scale == 0)
+            small[name] = left[name][tiny & (np.abs(answer.hi) <= answer.radius)]
         wanted = {name: places for name, places in small.items() if places.size}
         if not wanted:
             return left
