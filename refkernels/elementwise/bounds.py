@@ -174,12 +174,10 @@ def _limit(limit: Any, otherwise: float | None) -> float:
 
 
 def _ulp_of_values(function: Function, x: Array, y: Enclosure, format: Format) -> Doubles:
-    """ulp(f(x)); float64 values decide on which side of a power of two a value lies. Those of a
-    definition may leave it open, as cosh beside 1: there the larger ulp counts."""
+    """ulp(f(x)); the double-double tier decides on which side of a power of two a value lies."""
     ulp, straddles = _ulp(y, format)
     if straddles.any():
-        finer, still = _ulp(oracle.values(function, x[straddles]), format)
-        ulp[straddles] = np.where(still & (function.values is None), 2.0 * finer, finer)
+        ulp[straddles] = _ulp(oracle.values(function, x[straddles]), format)[0]
     return ulp
 
 

@@ -33,21 +33,14 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
     Raises TypeError for other dtypes and ValueError for an unknown question.
     """
 
-    def by_definition(left: Array, question: Question) -> Enclosure:
-        answer = function.formulas.evaluate("forward", {"x": left}, {}, question)["y"]
-        answer.hi = np.where(answer.exact_zero, np.copysign(answer.hi, left), answer.hi)
-        return answer
-
     def later(left: Array, question: Question) -> Enclosure:
-        if function.values is None:
-            return by_definition(left, question)
         answer = Draft.of(answers.double_doubles(function.values, left))
 
         def by_formula(still_open: Open) -> dict[str, Enclosure]:
             at = still_open["y"]
             with tiers.counted():  # as exact, in any tier of the formula
-                sharper = by_definition(left[at], question)
-            return {"y": intersection(answer.at(at), sharper)}
+                sharper = function.formulas.evaluate("forward", {"x": left[at]}, {}, question)
+            return {"y": intersection(answer.at(at), sharper["y"])}
 
         still_open, steps = {"y": _undecided(answer, question)}, [("exact", by_formula)]
         climb({"y": answer}, still_open, "double_double", steps, question.undecided)

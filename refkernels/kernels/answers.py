@@ -39,7 +39,6 @@ Columns = tuple[Array, Array, Array, Array]  # hi, lo, radius, scale
 
 def values(function: RealFunction, x: Array) -> Enclosure:
     """f(x) by the double-double tier alone, shaped like x."""
-    assert function.values is not None, f"{function.name} is its definition"
     return double_doubles(function.values, x)
 
 

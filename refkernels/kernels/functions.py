@@ -1,7 +1,6 @@
 """The functions of one number that formulas know, by name: their kernels, limits and definitions.
 
-A function without a definition is a primitive of formulas; one without values in double-double is
-read from its definition.
+A function without a definition is a primitive of formulas.
 """
 
 from collections.abc import Callable
@@ -40,6 +39,8 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "log2": (logarithms.log, LOG2),
     "log10": (logarithms.log, LOG10),
     "log1p": (logarithms.log1p,),
+    "sinh": (hyperbolic.sinh,),
+    "cosh": (hyperbolic.cosh,),
     "tanh": (hyperbolic.tanh,),
     "sigmoid": (logistic.sigmoid,),
     "silu": (logistic.silu,),
@@ -129,10 +130,10 @@ def _function(name: str) -> RealFunction:
     return RealFunction(
         name=name,
         fast=_FAST[name],
-        values=filled(*_VALUES[name]) if name in _VALUES else None,
+        values=filled(*_VALUES[name]),
         definition=_DEFINITIONS.get(name),
         **known,
     )
 
 
-FUNCTIONS = {name: _function(name) for name in (*_VALUES, "sinh", "cosh")}
+FUNCTIONS = {name: _function(name) for name in _VALUES}

@@ -26,8 +26,7 @@ class RealFunction:
     `fast`: the float64 tier, for inputs of 32 bits and fewer (`Fast`).
     `values(x, hi, lo, radius, scale)`: the double-double tier. It fills flat arrays of one length
     for any float64 x, specials included, so that f(x) lies in (hi + lo ± radius) 2^scale with
-    hi = fl(hi + lo); on the calling thread, with the GIL released. None where the definition
-    is enough.
+    hi = fl(hi + lo); on the calling thread, with the GIL released.
     `limit`: the ulp that a library's f may be off, with its `limit_source`; None for an f made of
     other functions.
     `definition`: f in terms of the primitives of formulas, where it is none itself.
@@ -35,7 +34,7 @@ class RealFunction:
 
     name: str
     fast: Fast
-    values: Filler | None
+    values: Filler
     limit: float | None = LIMIT
     limit_source: str = LIMIT_SOURCE
     definition: Callable[..., Any] | None = None
