@@ -26,7 +26,7 @@ PROCESSES ?= $(shell { nproc || getconf _NPROCESSORS_ONLN; } 2>/dev/null | awk '
 PYTEST = $(BIN)/python -m pytest --numprocesses $(or $(PROCESSES),2)
 QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/schedule_ref \
 	tests/matmul_ref/test_matmul_shapes.py tests/layernorm_ref/test_layernorm_oracle.py \
-	tests/elementwise/test_product.py tests/elementary_ref/test_elementary_op.py \
+	tests/elementary_ref/test_elementary_op.py \
 	tests/trig_ref/test_trig_enclosures.py tests/records/test_parameters.py \
 	tests/test_architecture.py tests/cli/test_array_options.py tests/cli/test_compare_command.py \
 	tests/cli/test_cli.py::test_every_module_of_the_command_line_is_a_command \

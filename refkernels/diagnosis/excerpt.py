@@ -89,8 +89,7 @@ def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, An
     indices: list[Index] = [(":",) * array.ndim]
     if array.size > WHOLE:
         indices = list(dict.fromkeys(_index(problem, name, place) for place in places))
-    wide = {":": slice(None)}
-    chosen = [array[tuple(wide.get(axis, axis) for axis in index)] for index in indices]
+    chosen = [array[_slices(index)] for index in indices]
     if sum(values.size for values in chosen) > MOST:
         return None
     return {
@@ -119,6 +118,10 @@ def _box(flat: Array | None, shape: tuple[int, ...]) -> Index:
         return (":",) * len(shape)
     axes = np.unravel_index(flat, shape)
     return tuple(int(axis[0]) if np.all(axis == axis[0]) else ":" for axis in axes)
+
+
+def _slices(index: Index) -> tuple[Any, ...]:
+    return tuple(slice(None) if axis == ":" else axis for axis in index)
 
 
 def _hex(values: Array) -> str:

@@ -2,7 +2,7 @@
 
 `function` describes the function. `oracle` certifies its values, by its kernels and its formula,
 and its gradients, `bounds` holds the library limit and the bounds of forms, `running` reads a form
-for its bound, `plain` computes in the working precision, `cases` holds the regimes that every
-function needs, and `ops` makes the `Op` records of a family. No module here knows the function that
-it serves.
+for its bound, `plain` computes in the working precision, `solution` joins an answer with its bound
+and condition numbers, `cases` holds the regimes that every function needs, and `ops` makes the `Op`
+records of a family. No module here knows the function that it serves.
 """

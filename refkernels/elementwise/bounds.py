@@ -34,20 +34,26 @@ Bounds = dict[str, Doubles]
 
 @with_default_fenv
 def forward_bound(
-    function: Function, x: Any, *, format: Format | str, limit: float | None = None
+    function: Function,
+    x: Any,
+    *,
+    format: Format | str,
+    limit: float | None = None,
+    known: Enclosure | None = None,
 ) -> Doubles:
     """The bound on the error of f(x) in the format, shaped like x; NaN where f(x) is not finite.
 
-    `limit`: of library functions, in ulp; the function's own by default. Where the
-    format does not hold x, a kernel may compute in a format that does and round once more: the
-    bound is then half an ulp plus the limit in ulp of that format, if that is more.
+    `limit`: of library functions, in ulp; the function's own by default. `known`: f(x), if an
+    oracle has already computed it. Where the format does not hold x, a kernel may compute in a
+    format that does and round once more: the bound is then half an ulp plus the limit in ulp of
+    that format, if that is more.
     Raises as `oracle.forward` does, and TypeError or ValueError for a limit that is not a number of
     at least 0, and ValueError for an unknown format.
     """
     x, target = as_float_array(x, "x"), formats.get(format)
     if function.forms:
         return _largest(_of_forms(function, function.forms, (x,), target, _limit(limit, LIMIT)))
-    values = oracle.forward(function, x)
+    values = oracle.forward(function, x) if known is None else known
     ulp = _ulp_of_values(function, x, values, target)
     allowed, own_format = _limit(limit, function.limit), formats.of(x)
     with np.errstate(over="ignore"):

@@ -10,7 +10,8 @@ from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.wording import shown
 from refkernels.elementwise import bounds, oracle, plain
 from refkernels.elementwise.function import Function
-from refkernels.op import Case, Op
+from refkernels.elementwise.solution import FunctionSolution
+from refkernels.op import DIRECTIONS, Case, Op
 
 T = TypeVar("T")
 PASSES: tuple[Callable[..., Any], ...] = (
@@ -67,7 +68,8 @@ class Family:
 
         _, *rest = inspect.signature(of).parameters.values()
         first = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        vars(function)["__signature__"] = inspect.Signature([first, *rest])
+        kept = [first, *(parameter for parameter in rest if parameter.name != "known")]
+        vars(function)["__signature__"] = inspect.Signature(kept)
         function.__name__ = function.__qualname__ = of.__name__
         function.__module__, function.__doc__ = f"refkernels.{self.module}", of.__doc__
         return function
@@ -90,6 +92,7 @@ class Family:
             cotangent="dy",
             gradients=("dx",),
             **methods,
+            solvers=dict.fromkeys(DIRECTIONS, partial(FunctionSolution, function)),
             cases=function.cases,
             invariants=function.invariants,
             row_inputs=("x",),
