@@ -21,14 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.elementwise.function import Form
 from refkernels.elementwise.running import Primitive
 from refkernels.kernels import answers
 from refkernels.kernels.elementary import erf, erf_tables, tables
 from refkernels.kernels.functions import ERF_LIMIT, FUNCTIONS, HALF
-from refkernels.kernels.real_function import Doubles, RealFunction
-from refkernels.ops.formula_op import formulas_of
+from refkernels.kernels.real_function import Doubles
 
 LN2 = Fraction(tables.LN2_HIGH) + Fraction(tables.LN2_LOW)
 LN10 = Fraction(tables.LN10_HIGH) + Fraction(tables.LN10_LOW)
@@ -76,14 +74,7 @@ def _fast(kernel: Any) -> Any:
 
 
 def _primitive(name: str, value: Any, spread: Any = None, **known: Any) -> Primitive:
-    function = FUNCTIONS[name]
-    values = partial(answers.values if function.values else _by_definition, function)
-    return Primitive(values, value, spread, **known)
-
-
-def _by_definition(function: RealFunction, x: Doubles) -> Enclosure:
-    formulas = formulas_of(function.name, "x[...] -> y[...]", forms={"": function.formula})
-    return formulas.evaluate("forward", {"x": x}, {})["y"]
+    return Primitive(partial(answers.values, FUNCTIONS[name]), value, spread, **known)
 
 
 _OF_ERF = {"saturates": True, "limit": ERF_LIMIT}
