@@ -44,7 +44,7 @@ KERNELS: list[tuple[str, Mapping[str, Any], Any, dict[str, Any], str | None]] = 
     ("block_quantize", {"x": ROWS}, DOWN, MX, None),
     ("block_quantize", {"x": ROWS}, UP, CEIL, None),
     ("cast", {"x": X}, X.astype(ml_dtypes.bfloat16).astype(F8), {}, "bf16_inputs"),
-    ("cast", {"x": X}, X.astype(ml_dtypes.float8_e4m3fnuz), {}, "other_format"),
+    ("cast", {"x": X}, X.astype(ml_dtypes.float8_e4m3fnuz), {}, "param_differs"),
     ("cast", {"x": 4 * X}, np.clip(4 * X, -240, 240).astype(F8), {}, "other_ends"),
     ("quantize", HALVES, int8(UNITS), {}, "rounded_otherwise"),
     ("quantize", HALVES, int8(np.floor(UNITS + 0.5)), {}, "rounded_otherwise"),

@@ -118,6 +118,7 @@ def formula_of(node: Node, depth: int = _DEPTH) -> str:
         "library": "f",
         "step": "round",
         "scatter_add": "sum",
+        "move": "concat",  # of one operand, it is left out
     }
     inside = ", ".join(formula_of(part, depth - 1) for part in parts)
     return f"{name.get(node.op, node.op)}({inside})"

@@ -43,8 +43,9 @@ def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit
         images = images | {n: data(f(_XP, _XP.array(sample))) for n, f in _OTHERS.items()}
         size = _ALIKE * np.linalg.norm(sample)
         alike = {n for n, image in images.items() if np.linalg.norm(image - sample) <= size} - {"x"}
+        constant = {n for n in _OTHERS if np.ptp(images[n]) == 0.0}  # as 0 in place of a function
         for other in (*_OTHERS, *_NAMES):
-            if other not in {name, *alike}:
+            if other not in {name, *alike, *constant}:
                 details = {"part": argument, "function": name, "other": other}
                 yield Edit(KIND, "function", node, changes(node, argument, other), details)
 

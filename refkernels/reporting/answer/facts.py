@@ -301,12 +301,12 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         for key, value in details.items()
     }
     text = _filled(CAUSES[cause][lang], details)
+    if "block" in details:
+        text = WORDS[lang]("in_block", says=text, block=details["block"])
     if details.get("with") in CAUSES:
         second_details = details.get("with_details", details)
         second_cause = _filled(CAUSES[details["with"]][lang], second_details)
         text = WORDS[lang]("and_also", says=text, other=second_cause)
-    if "block" in details:
-        text = WORDS[lang]("in_block", says=text, block=details["block"])
     if "left" in details:
         text = WORDS[lang]("and_more", says=text, left=ratio(details["left"]))
     if "computed_in" in details:
