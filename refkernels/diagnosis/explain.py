@@ -165,6 +165,11 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
     explanation = None if smaller is None else explain_kernel(*smaller)
     if smaller is None or explanation is None or explanation.cause is None:
         return None
+    if any(
+        "block" in c.details and _is_renumbered(c, outputs, smaller[1])
+        for c in explanation.candidates
+    ):
+        return None
     if explanation.confidence not in SURE and problem.size <= READABLE:
         return None  # all of it may tell more
     evidence = {
@@ -174,6 +179,13 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
     }
     verdict, flags = _judged(fits)
     return replace(explanation, verdict=verdict, flags=flags, evidence=evidence)
+
+
+def _is_renumbered(candidate: Candidate, whole: Arrays, part: Arrays) -> bool:
+    """Whether the indices of a block are those of a part."""
+    shapes = whole[candidate.output].shape, part[candidate.output].shape
+    told = candidate.details["block"].partition("[")[2].rstrip("]").split(", ")
+    return any(text != ":" and n != m for text, n, m in zip(told, *shapes, strict=True))
 
 
 def _judged(fits: dict[str, Fit]) -> tuple[str, tuple[str, ...]]:

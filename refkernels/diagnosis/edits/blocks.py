@@ -32,7 +32,8 @@ def in_one_block(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if np.count_nonzero(wrong) * -math.log2(block.mean()) < _CHANCE:
             continue
         for variant in explaining(problem, {name: got}, {name: block}, _price(block, box)):
-            told = ", ".join(f"{first}:{last}" for first, last in box)
+            ends = zip(got.shape, box, strict=True)
+            told = ", ".join(f"{a}:{b}" if b - a < n else ":" for n, (a, b) in ends)
             yield replace(variant, details={**variant.details, "block": f"{name}[{told}]"})
 
 
