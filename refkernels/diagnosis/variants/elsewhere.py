@@ -136,8 +136,13 @@ def moved_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             if how in ("first", "last"):
                 continue  # so it is where an input is read so
             ways.append(("output_moved", {"output": name, "how": how, "axis": axis}, change(own)))
-        with np.errstate(all="ignore"):
-            near = [np.sum(np.abs(right.flat[w] - wide) <= _NEAR * abs(wide)) for _, _, w in ways]
-        if near and max(near) > got.size / 2:
-            cause, details, places = ways[int(np.argmax(near))]
+        shares = [share_near(wide, right.flat[places]) for _, _, places in ways]
+        if shares and max(shares) > 0.5:
+            cause, details, places = ways[int(np.argmax(shares))]
             yield Variant(cause, details, problem.truth.taken(name, places), trials=len(ways))
+
+
+def share_near(got: Doubles, answer: Array) -> float:
+    """The share of elements that are near those of an answer of the same shape."""
+    with np.errstate(all="ignore"):
+        return float(np.mean(np.abs(got - answer) <= _NEAR * np.abs(got)))

@@ -13,9 +13,8 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
+from refkernels.diagnosis.variants.elsewhere import share_near
 from refkernels.op import Op
-
-_NEAR = 2.0**-6  # relative
 
 
 def other_ops(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -26,9 +25,13 @@ def other_ops(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     answers = {other: _computed(op, problem) for other, op in ops.items() if small}
     for name, got in outputs.items():
         wide = to_float64(got)
-        near = {op: _near(wide, answer[name]) for op, answer in answers.items() if name in answer}
-        best = max(near, key=lambda op: near[op], default="")
-        if best and near[best] > 0.5:
+        shares = {
+            other: share_near(wide, to_float64(answer[name]))
+            for other, answer in answers.items()
+            if name in answer and answer[name].shape == got.shape and got.size
+        }
+        best = max(shares, key=lambda other: shares[other], default="")
+        if best and shares[best] > 0.5:
             details = {"op": problem.op.name, "other": best}
             answer = replace(problem.ask(op=best), invariant=False)
             yield Variant("other_op", details, answer, trials=len(ops))
@@ -51,11 +54,3 @@ def _computed(op: Op, problem: Problem) -> dict[str, Array]:
             return op.plain(problem.direction, problem.inputs, params, formats.BINARY64)
     except (ValueError, TypeError, KeyError, IndexError):
         return {}
-
-
-def _near(got: Array, answer: Array) -> float:
-    """The share of elements that are near the answer."""
-    if answer.shape != got.shape or not got.size:
-        return 0.0
-    with np.errstate(all="ignore"):
-        return float(np.mean(np.abs(got - to_float64(answer)) <= _NEAR * np.abs(got)))
