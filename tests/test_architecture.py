@@ -15,9 +15,6 @@ from refkernels.contexts import Context
 from refkernels.diagnosis import explanation
 
 PACKAGE = Path(__file__).parent.parent / "refkernels"
-OP = {"op", "range_limits", "truth"}
-ORACLE_NEEDS = {"arithmetic", "kernels", "records", "metrology", "elementwise", *OP}
-ORACLE_NEEDS |= {"ops", "contexts"}
 FORMULAS_OF = {
     "attention_ref": {"softmax_ref"},
     "experts_ref": {"softmax_ref"},
@@ -25,120 +22,18 @@ FORMULAS_OF = {
     "loss_ref": {"activation_ref", "softmax_ref"},
     "scan_ref": {"activation_ref"},
 }  # whose formulas an oracle's are made of
-DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "question", "registry", "layernorm_ref", *OP}
-DIAGNOSIS_NEEDS |= {"records", "contexts"}
-DIAGNOSIS_NEEDS |= {"ops", "elementary_ref", "activation_ref"}  # a GELU of other constants is an op
-DIAGNOSIS_NEEDS |= {"attention_ref"}  # a rotation by other cosines is an op
-DIAGNOSIS_NEEDS |= {"loss_ref"}  # a loss with other shares of smoothing is a formula of it
-EVERYBODYS = {"suggestion", "target_names", "arguments"}
-ALLOWED = {
-    "__init__": {"importing"},
-    "importing": {"arithmetic"},
-    "__main__": {"cli"},
-    "op": {"arithmetic", "records"},
-    "range_limits": {"arithmetic", "op", "ops"},
-    "truth": {"arithmetic", "op", "range_limits"},
-    "registry": {"ops", *OP},
+CORE: dict[
+    str, set[str]
+] = {  # what these know, and no more; of the others the page's order says it
     "arithmetic": set(),
-    "capture": set(),  # one file that is copied to other machines
-    "alignment": {
-        "frameworks",
-        "records",
-        "arithmetic",
-        "metrology",
-        "diagnosis",
-        "registry",
-        "schedule_ref",  # the schedules of printed rates
-        "training",
-        *OP,
-    },
-    "training": {"arithmetic", "capture", "contexts", "ops", "records", "registry", "op"},
     "records": set(),
-    "metrology": {"arithmetic", "records", *OP},
-    "diagnosis": DIAGNOSIS_NEEDS,
-    "printed": {
-        "arithmetic",
-        "contexts",
-        "diagnosis",
-        "ops",
-        "question",
-        "records",
-        "registry",
-        *OP,
-    },
-    "elementwise": {"arithmetic", "kernels", "ops", *OP},
+    "capture": set(),  # one file that is copied to other machines
     "kernels": {"arithmetic"},
-    "contexts": {"arithmetic", "kernels", "records"},
-    "ops": {"arithmetic", "contexts", "kernels", *OP},
+    "metrology": {"arithmetic", "records", "op", "range_limits", "truth"},
     "frameworks": {"records", "registry", "op"},  # the op that a kernel of the user's computes
-    "runs": {"records", "arithmetic", "metrology", "frameworks", "registry", *OP},
-    "judging": {
-        "arithmetic",
-        "contexts",
-        "diagnosis",
-        "frameworks",
-        "metrology",
-        "ops",
-        "programs",
-        "records",
-        "registry",
-        *OP,
-    },
     "reporting": {"records"},
-    "rendering": {"reporting", "frameworks"},
-    "testing": {
-        "arithmetic",
-        "frameworks",  # the baselines beside a kernel
-        "judging",
-        "ops",  # the signature by which questions are drawn
-        "target_names",
-        "truth",
-        "metrology",
-        "question",
-        "records",
-        "registry",
-        "diagnosis",
-        "reporting",
-        *OP,
-    },
-    "profiling": {"capture", "frameworks", "records", "rendering"},
-    "testing_plugin": {"importing", "testing"},
-    "suggestion": set(),
-    "target_names": set(),
-    "arguments": set(),
-    "question": {"arithmetic", "registry", *OP},
-    "programs": {
-        "arithmetic",
-        "contexts",
-        "convolution_ref",  # the places that a window takes
-        "frameworks",
-        "ops",
-        "registry",
-        "suggestion",
-        *OP,
-    },
-    "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
-    "cli": {
-        "alignment",
-        "arithmetic",
-        "diagnosis",
-        "frameworks",
-        "gallery",
-        "judging",
-        "metrology",
-        "printed",
-        "profiling",
-        "programs",
-        "question",
-        "records",
-        "registry",
-        "reporting",
-        "runs",
-        "testing",
-        "training",
-        *OP,
-    },
 }
+EVERYBODYS = {"suggestion", "target_names", "arguments"}
 
 
 def room_of(path: Path) -> str:
@@ -335,12 +230,12 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert len(homes) > 300
 
 
-def test_arrows_point_one_way() -> None:
+def test_the_core_knows_no_room_beside_it() -> None:
     for path in sources():
         room = room_of(path)
-        oracle = ORACLE_NEEDS | FORMULAS_OF.get(room, set())
-        allowed = oracle if room.endswith("_ref") else ALLOWED[room]
-        assert imported_rooms(path) <= allowed | {room} | EVERYBODYS, path
+        if room in CORE.keys() | EVERYBODYS:
+            known = CORE.get(room, set()) | {room} | (EVERYBODYS if room in CORE else set())
+            assert imported_rooms(path) <= known, path
 
 
 def test_remote_files_know_nothing_of_the_host() -> None:

@@ -218,18 +218,6 @@ def test_a_slope_that_overflows_acquits_the_forms_that_compute_it_alone() -> Non
             assert_kernel("exp", inputs, as_float32([wrong, right[1]]), direction="backward")
 
 
-@pytest.mark.parametrize("answer", ["zeros", "ones", "123", "negated"])
-def test_a_group_norm_far_from_zero_is_decided(answer: str) -> None:
-    rng = np.random.default_rng(1)
-    x = as_float32(rng.standard_normal((2, 16, 64)) + 3000.0)
-    inputs = {"x": x, "weight": np.ones(16, np.float32), "bias": np.zeros(16, np.float32)}
-    params = {"num_groups": 4}
-    exact = np.asarray(registry.get("group_norm").evaluate("forward", inputs, params)["y"])
-    got = {"zeros": 0 * exact, "ones": 0 * exact + 1, "123": 0 * exact + 123, "negated": -exact}
-    with pytest.raises(AssertionError):
-        assert_kernel("group_norm", inputs, as_float32(got[answer]), params)
-
-
 @pytest.mark.parametrize("answer", ["zeros", "negated"])
 def test_a_norm_without_any_digit_is_undecided(answer: str) -> None:
     """Of numbers that float32 holds to a hundredth of their deviation, a mean has no digit."""

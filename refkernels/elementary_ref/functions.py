@@ -23,7 +23,7 @@ def _function(name: str) -> Function:
         primitives=forms.PRIMITIVES,
         truth=gradients.TRUTHS.get(name),
         gradient=gradients.GRADIENTS.get(name),
-        lowest=_LOWEST.get(name, -float("inf")),
+        domain=(_LOWEST.get(name, -float("inf")), float("inf")),
         ends=gradients.ENDS.get(name, ()),
     )
 

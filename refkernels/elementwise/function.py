@@ -50,7 +50,7 @@ class Function(RealFunction):
     those of dy f'(x), for every function. `primitives`: the library functions that the forms call.
     `truth(xp, x)`, `gradient(xp, dy, x)`: the certified formulas of f and of dy f'(x), where the
     definition and its derivative lose digits or zeros.
-    `lowest`: the end of the domain, where the formula of f' does not show it.
+    `domain`: its ends, where the formula of f' does not show them, or is long in finding them.
     `ends`: where f' saturates.
     """
 
@@ -63,7 +63,7 @@ class Function(RealFunction):
     primitives: Mapping[str, Primitive] = field(default_factory=dict)
     truth: Callable[..., Any] | None = None
     gradient: Callable[..., Any] | None = None
-    lowest: float = -float("inf")
+    domain: tuple[float, float] = (-float("inf"), float("inf"))
     ends: tuple[End, ...] = ()
 
     @cached_property

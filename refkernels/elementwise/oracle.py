@@ -62,10 +62,11 @@ def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure"
     """
     dy, x = pair_of(dy, x)
     flat_dy, flat_x = dy.reshape(-1), x.reshape(-1)
-    outside = to_float64(flat_x) < function.lowest
-    known = {end: _beyond(end, flat_x) for end in function.ends}
+    wide, (low, high) = to_float64(flat_x), function.domain
+    outside = (wide < low) | (wide > high)
+    known = {end: _beyond(end, wide) for end in function.ends}
     inside = np.where(
-        np.logical_or.reduce([outside, *known.values()]), flat_x.dtype.type(1), flat_x
+        np.logical_or.reduce([outside, *known.values()]), flat_x.dtype.type(0.5), flat_x
     )
     answer = _by_formula(function, flat_dy, inside, certify)
     at = np.flatnonzero(np.isinf(flat_dy) | answer.exact_zero)
@@ -97,8 +98,7 @@ def _product(function: Function, dy: Array, x: Array) -> Array:
         return dy * np.where(slope == 0.0, np.copysign(0.0, plain), slope)
 
 
-def _beyond(end: End, x: Array) -> Array:
-    wide = to_float64(x)
+def _beyond(end: End, wide: Array) -> Array:
     return wide > end.start if end.start > 0.0 else wide < end.start
 
 

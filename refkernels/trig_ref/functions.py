@@ -93,8 +93,7 @@ _CONDITIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def _function(name: str) -> Function:
-    condition, slope_condition = _CONDITIONS[name]
+def _function(name: str, condition: Any, slope_condition: Any) -> Function:
     return Function(
         **vars(KNOWN[name]),
         condition=condition,
@@ -105,7 +104,8 @@ def _function(name: str) -> Function:
         primitives=forms.PRIMITIVES,
         truth=forms.TRUTHS.get(name),
         gradient=forms.GRADIENTS.get(name),
+        domain=(-1.0, 1.0) if name in ("asin", "acos") else (-math.inf, math.inf),
     )
 
 
-FUNCTIONS = tuple(map(_function, _CONDITIONS))
+FUNCTIONS = tuple(_function(name, *both) for name, both in _CONDITIONS.items())

@@ -168,22 +168,6 @@ class Fails:
         raise ZeroDivisionError
 
 
-class FakeTensor:
-    """As torch's meta and nested tensors: it cannot be brought to the host."""
-
-    layout, dtype, device = "torch.strided", "torch.float32", "meta"
-
-    def detach(self) -> Any:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-
-
-def test_whatever_an_object_raises_itself_it_is_a_type_error(monkeypatch: Any) -> None:
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=FakeTensor))
-    for value in (Fails(), [Fails()], FakeTensor(), [1.0, FakeTensor()]):
-        with pytest.raises(TypeError, match="weight"):
-            as_float_array(value, "weight")
-
-
 @pytest.mark.parametrize("value", [1, 1e-5, np.float32(1e-5), np.int64(3), ml_dtypes.bfloat16(2)])
 def test_real_numbers_become_the_float_that_equals_them(value: Any) -> None:
     number = as_real(value, "eps")
@@ -255,38 +239,6 @@ def test_distinct_indices_are_those_of_unique(drawn: list[int]) -> None:
     indices = np.array(drawn, np.intp)
     assert np.array_equal(distinct(indices), np.unique(indices))
     assert np.array_equal(indices, np.array(drawn, np.intp))
-
-
-class Long:
-    """A sequence of a billion items."""
-
-    reads = 0
-
-    def __len__(self) -> int:
-        return 10**9
-
-    def __getitem__(self, index: int) -> float:
-        Long.reads += 1
-        return 1.0
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: as_float_array(Long(), "x"),
-        lambda: as_float_array([Long()], "x"),
-        lambda: as_whole_numbers(Long(), "step"),
-        lambda: Enclosure(Long()),
-        lambda: Enclosure(1.0, radius=[Long()]),
-        lambda: Enclosure([1.0]).reshape(Long()),
-        lambda: Enclosure([1.0])[Long()],
-        lambda: Enclosure([1.0])[[Long()]],
-    ],
-)
-def test_a_sequence_is_not_asked_for_its_items(call: Any) -> None:
-    with pytest.raises((TypeError, ValueError, IndexError)):
-        call()
-    assert Long.reads == 0
 
 
 def test_an_object_with_an_array_protocol_is_read() -> None:

@@ -176,12 +176,6 @@ def test_an_unknown_value_is_never_certified() -> None:
         assert np.isinf(enclosure.uncertainty(format)).all()
 
 
-@pytest.mark.parametrize("radius", [-1.0, np.nan])
-def test_an_invalid_radius_is_refused(radius: float) -> None:
-    with pytest.raises(ValueError, match="radius"):
-        Enclosure(np.ones(2), 0.0, radius)
-
-
 NO_NUMBERS = [("lo", np.nan), ("lo", np.inf), ("lo", -np.inf), ("radius", np.nan)]
 NO_NUMBERS += [("radius", -np.inf), ("scale", np.nan), ("scale", np.inf)]
 

@@ -94,15 +94,6 @@ def test_no_name_of_a_context_is_left_out() -> None:
     assert public == IN_RULES | set(OTHERS)
 
 
-@pytest.mark.parametrize("name", sorted(IN_RULES | set(OTHERS)))
-def test_every_name_says_what_it_is_and_of_which_types(name: str) -> None:
-    method = getattr(Context, name)
-    assert inspect.getdoc(method)
-    taken = list(inspect.signature(method).parameters.values())[1:]
-    assert all(parameter.annotation is not parameter.empty for parameter in taken)
-    assert inspect.signature(method).return_annotation
-
-
 @pytest.fixture(scope="module")
 def truth() -> dict[str, Any]:
     with Arb(300) as arb:

@@ -5,67 +5,7 @@ import numpy as np
 import pytest
 
 from refkernels import layernorm_ref
-from refkernels.arithmetic import formats
 from refkernels.layernorm_ref import OPS
-
-
-def ratios(got, exact, bound):
-    """The largest error / bound by output, over elements with a finite bound."""
-    largest = {}
-    for name, values in got._asdict().items():
-        enclosure, limit = getattr(exact, name), getattr(bound, name)
-        with np.errstate(all="ignore"):
-            error = np.abs((np.asarray(values, np.float64) - enclosure.hi) - enclosure.lo)
-            ratio = np.where(error == 0.0, 0.0, error / limit)
-        checked = ratio[np.isfinite(limit)]
-        assert not np.isnan(checked).any(), name
-        largest[name] = float(np.max(checked, initial=0.0))
-    return largest
-
-
-@pytest.mark.parametrize(("n", "factor"), [(2, 50.0), (8, 5.0)])
-def test_one_pass_variance_exceeds_the_bound(n, factor):
-    worst = 0.0
-    for seed in range(20):
-        x = (100.0 + np.random.default_rng(seed).standard_normal((32, n))).astype(np.float32)
-        got = layernorm_ref.layernorm(x, algorithm="naive_clamped")
-        bound = layernorm_ref.forward_bound(x, format="float32")
-        worst = max(worst, ratios(got, layernorm_ref.forward(x), bound)["rstd"])
-    assert worst > factor
-
-
-def faulty(x, fault):
-    if fault == "float32 statistics":
-        got = layernorm_ref.layernorm(x.astype(np.float32))
-        return layernorm_ref.Forward(*(np.asarray(a, np.float64) for a in got))
-    if fault == "eps ignored":
-        return layernorm_ref.layernorm(x, eps=0.0)
-    if fault == "eps of another framework":
-        return layernorm_ref.layernorm(x, eps=1e-12)
-    n = x.shape[1]
-    var = x.var(axis=1, ddof=1)
-    rstd = 1.0 / np.sqrt(var + x.dtype.type(1e-5))
-    mean = x.mean(axis=1)
-    assert n > 1
-    return layernorm_ref.Forward((x - mean[:, None]) * rstd[:, None], mean, rstd)
-
-
-@pytest.mark.parametrize(
-    ("fault", "dtype"),
-    [
-        ("float32 statistics", np.float64),
-        ("eps ignored", np.float32),
-        ("eps of another framework", np.float32),
-        ("unbiased variance", np.float32),
-        ("unbiased variance", np.float64),
-    ],
-)
-def test_planted_faults_exceed_the_bound(fault, dtype):
-    x = (0.1 * np.random.default_rng(7).standard_normal((16, 64))).astype(dtype)
-    bound = layernorm_ref.forward_bound(x, format=formats.of(x))
-    worst = ratios(faulty(x, fault), layernorm_ref.forward(x), bound)
-    assert worst["rstd"] > 1.0
-    assert worst["y"] > 1.0
 
 
 def chan_mean_errors(limit, reversed_merge):

@@ -70,22 +70,6 @@ def test_two_pass_float32_gives_paddles_gradient_on_the_seed_row():
     np.testing.assert_array_equal(np.round(got.dx, 8), np.float32([[-0.00143835, 0.00143831]]))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_variance_algorithms_agree_where_arithmetic_is_exact(dtype):
-    x = np.array([[1, 3, 1, 3, 5, 7, 5, 7], [2, 2, 2, 2, 2, 2, 2, 2]], dtype)
-    answers = [
-        layernorm_ref.naive(x),
-        layernorm_ref.naive(x, clamp=True),
-        layernorm_ref.two_pass(x),
-        layernorm_ref.pairwise(x),
-        layernorm_ref.chunked_welford(x, lanes=4, chunk=1),
-    ]
-    for mean, var in answers:
-        assert mean.dtype == var.dtype == dtype
-        np.testing.assert_array_equal(mean, [4.0, 2.0])
-        np.testing.assert_array_equal(var, [5.0, 0.0])
-
-
 def test_special_rows_follow_the_extended_reals():
     inputs, params = next(c for c in CASES if c.regime == "specials").build("float64")
     got = layernorm_ref.forward(inputs["x"], **params)
@@ -95,13 +79,6 @@ def test_special_rows_follow_the_extended_reals():
     back = layernorm_ref.backward(**inputs, **params)
     assert np.isnan(back.dweight.hi).all()
     assert np.isfinite(back.dbias.hi).all()
-
-
-def test_zero_variance_without_eps_is_undefined():
-    got = layernorm_ref.forward(np.full((1, 3), 2.5), eps=0.0)
-    assert np.isnan(got.y.hi).all()
-    assert np.isposinf(got.rstd.hi[0])
-    assert got.mean.lower_upper(0) == (Fraction(5, 2), Fraction(5, 2))
 
 
 def test_infinite_weight_gradient_and_bias_keep_their_signs():
@@ -132,17 +109,6 @@ def test_empty_strided_and_read_only_inputs_work():
     np.testing.assert_array_equal(
         layernorm_ref.forward(strided).y.hi, layernorm_ref.forward(strided.copy()).y.hi
     )
-
-
-def test_a_cotangent_of_none_is_a_type_error():
-    functions = (
-        layernorm_ref.backward, layernorm_ref.backward_condition, layernorm_ref.layernorm_backward
-    )  # fmt: skip
-    for function in functions:
-        with pytest.raises(TypeError, match="dy is a NoneType"):
-            function(None, np.ones((2, 3)))
-    with pytest.raises(TypeError, match="dy is a NoneType"):
-        layernorm_ref.backward_bound(None, np.ones((2, 3)), format="float32")
 
 
 def test_the_forms_and_the_counts_of_the_algorithms_are_checked():

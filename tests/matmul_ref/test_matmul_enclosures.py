@@ -192,18 +192,6 @@ def test_special_values_follow_the_extended_reals():
         assert answer.lo == 0
 
 
-def test_special_values_stay_in_their_rows_and_columns():
-    rng = np.random.default_rng(6)
-    a, b = rng.standard_normal((4, 3)), rng.standard_normal((3, 5))
-    clean = matmul_ref.forward(a, b)
-    a[1, 2], b[0, 4] = np.nan, np.inf
-    answer = matmul_ref.forward(a, b)
-    touched = np.zeros((4, 5), bool)
-    touched[1], touched[:, 4] = True, True
-    assert (answer.hi[~touched] == clean.hi[~touched]).all()
-    assert not np.isfinite(answer.hi[touched]).any()
-
-
 def test_finite_products_that_overflow_are_no_infinity():
     answer = matmul_ref.forward(np.array([1e308, 1e308]), np.array([1e308, -1e308]))
     assert answer.contains((), 0)

@@ -2,7 +2,6 @@
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from anchored import Exact, worst_escape
@@ -12,17 +11,11 @@ from hypothesis import strategies as st
 from refkernels import trig_ref
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.double_double import U
-from refkernels.contexts.arb import Arb
-from refkernels.contexts.objects import data
-from refkernels.kernels import balls
 from refkernels.kernels.trigonometric import values as kernels
-from refkernels.ops.formula import several
 from refkernels.trig_ref import points
 
 FUNCTIONS = {op.name: op.forward for op in trig_ref.OPS}
-RECORDS = {op.name: op.real_function for op in trig_ref.OPS}
 NAMES = ("sin", "cos", "tan")
-every_float64 = st.floats(allow_nan=False, allow_infinity=False)
 names = st.sampled_from(NAMES)
 
 
@@ -57,46 +50,6 @@ def test_the_nearest_floats_to_multiples_of_half_pi_are_enclosed_as_sharply(name
         enclosure = FUNCTIONS[name](x)
         assert worst_escape(name, x, enclosure) < 0.5
         assert (enclosure.radius <= 2.0**-100 * np.abs(enclosure.hi)).all()
-
-
-DEFINITIONS = {
-    "sin": mpmath.sin,
-    "sin'": mpmath.cos,
-    "cos": mpmath.cos,
-    "cos'": lambda x: -mpmath.sin(x),
-    "tan": mpmath.tan,
-    "tan'": lambda x: mpmath.sec(x) ** 2,
-    "asin": mpmath.asin,
-    "asin'": lambda x: 1 / mpmath.sqrt((1 - x) * (1 + x)),
-    "acos": mpmath.acos,
-    "acos'": lambda x: -1 / mpmath.sqrt((1 - x) * (1 + x)),
-    "atan": mpmath.atan,
-    "atan'": lambda x: 1 / (1 + x**2),
-    "sinpi": mpmath.sinpi,
-    "sinpi'": lambda x: mpmath.pi * mpmath.cospi(x),
-    "cospi": mpmath.cospi,
-    "cospi'": lambda x: -mpmath.pi * mpmath.sinpi(x),
-}
-
-
-@given(
-    st.sampled_from(sorted(DEFINITIONS)),
-    st.one_of(every_float64, st.floats(-1, 1), st.integers(1, 2**1000).map(float)),
-    st.sampled_from([160, 640]),
-)
-def test_mpmath_agrees_with_the_exact_tier(name, x, precision):
-    if name.startswith(("asin", "acos")):
-        x = math.remainder(x, 1.0) or 0.5
-    record = RECORDS[name.rstrip("'")].formulas.of("backward" if "'" in name else "forward")
-    with Arb(precision) as xp:
-        above = {"dy": xp.number(1)} if "'" in name else {}
-        value = several(record.truth(xp, **above, x=xp.array(np.array(x))))[0]
-    mid, radius, exponent = balls.of(data(value).item(), 2 * precision)
-    with mpmath.workprec(2 * precision + 1200):
-        truth = mpmath.ldexp(DEFINITIONS[name](mpmath.mpf(x)), -exponent)
-        assert abs(truth - mid) <= radius
-    lost = 150  # bits, at most: 62 next to a multiple of pi/2, twice 53 in 1 - x^2
-    assert radius << (precision - lost) <= abs(mid)
 
 
 @pytest.mark.parametrize("name", NAMES)

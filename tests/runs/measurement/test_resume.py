@@ -348,23 +348,6 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
         MeasurementJournal(tmp_path, QUESTION, resume=True)
 
 
-def test_a_used_directory_is_never_overwritten(tmp_path: Path) -> None:
-    MeasurementJournal(tmp_path, QUESTION, resume=False).add("a", [])
-    with pytest.raises(JournalError, match="add --resume"):
-        MeasurementJournal(tmp_path, QUESTION, resume=False)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("frameworks", ["torch"]), ("settings", {"A": "1"}), ("units", ["a"])]
-)
-def test_a_run_is_not_continued_with_another_question(
-    tmp_path: Path, key: str, value: object
-) -> None:
-    MeasurementJournal(tmp_path, QUESTION, resume=False).add("a", [])
-    with pytest.raises(JournalError, match=f"with {key} ="):
-        MeasurementJournal(tmp_path, {**QUESTION, key: value}, resume=True)
-
-
 def test_a_missing_manifest_is_an_error_with_a_cure(tmp_path: Path) -> None:
     MeasurementJournal(tmp_path, QUESTION, resume=False).add("a", [])
     (tmp_path / "run.json").unlink()
