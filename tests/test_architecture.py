@@ -22,9 +22,8 @@ FORMULAS_OF = {
     "loss_ref": {"activation_ref", "softmax_ref"},
     "scan_ref": {"activation_ref"},
 }  # whose formulas an oracle's are made of
-CORE: dict[
-    str, set[str]
-] = {  # what these know, and no more; of the others the page's order says it
+# What these may know; of others the order of the page says it.
+CORE: dict[str, set[str]] = {
     "arithmetic": set(),
     "records": set(),
     "capture": set(),  # one file that is copied to other machines

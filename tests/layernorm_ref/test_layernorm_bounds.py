@@ -3,9 +3,24 @@ exceeds it is in test_layernorm_underflow."""
 
 import numpy as np
 import pytest
+from underflow_attack import error_over_bound
 
 from refkernels import layernorm_ref
 from refkernels.layernorm_ref import OPS
+
+
+def statistics_off(x, **wrong):
+    """error / bound of y and rstd in the rows that another computation gives."""
+    got, exact = layernorm_ref.layernorm(x, **wrong), layernorm_ref.forward(x)
+    bound = layernorm_ref.forward_bound(x, format="float32")
+    return [error_over_bound(*(part[k] for part in (got, exact, bound))) for k in (0, 2)]
+
+
+@pytest.mark.parametrize(("n", "factor"), [(2, 500.0), (8, 5.0)])
+def test_wrong_statistics_exceed_the_bound(n, factor):
+    normal = np.random.default_rng(7).standard_normal((600, n)).astype(np.float32)
+    assert min(statistics_off(100 + normal, algorithm="naive_clamped")) > factor
+    assert min(statistics_off(normal / 10, eps=0.0)) > 10
 
 
 def chan_mean_errors(limit, reversed_merge):
