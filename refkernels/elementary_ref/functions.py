@@ -8,7 +8,7 @@ from refkernels.elementary_ref.invariants import INVARIANTS
 from refkernels.elementwise.function import Function
 from refkernels.kernels.functions import FUNCTIONS as KNOWN
 
-_LOWEST = {"log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0}
+_LOWEST = {"log": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0, "sqrt": 0.0, "rsqrt": 0.0}
 
 
 def _function(name: str) -> Function:

@@ -1,4 +1,5 @@
-"""One line for each op and direction: a digest of all its answers, in one of two formats in turn.
+"""One line for one direction of each op, in a hunt for both: a digest of all its answers, in one of
+two formats in turn.
 
 python mode_digests.py TURN MODE...   everything imported in the first mode, and run in one of the
 modes in turn; TURN is a number, by which other modes and formats meet
@@ -7,10 +8,14 @@ modes in turn; TURN is a number, by which other modes and formats meet
 import hashlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from modes import set_mode
+
+sys.path.append(str(Path(__file__).parents[1]))
+from hunting import one_way
 
 Inputs = dict[str, np.ndarray]
 DTYPES = ("float32", "float64")
@@ -49,26 +54,26 @@ def digests(
     from refkernels.metrology import judge
 
     lines: list[str] = []
-    for name, op in registry.ops().items():
-        for direction in op.directions:
-            dtype = DTYPES[(len(lines) + turn) % 2]
-            if modes:
-                set_mode(modes[(len(lines) + turn) % len(modes)])
-            taken, params = _question(op, direction, dtype, arrays)
-            inputs = {key: taken[key] for key in op.takes(direction) if key in taken}
-            question = (direction, inputs, params)
-            exact = op.evaluate(*question)
-            rounded = op.evaluate(*question, ("rounding", dtype))
-            bound, plain = (f(*question, BINARY32) for f in (op.bound, op.plain))
-            condition = op.condition(*question)
-            output = op.names(direction)[0]
-            record = judge(
-                op, direction, output, plain[output], exact[output], bound=bound[output],
-                inputs=inputs, params=params,
-            )  # fmt: skip
-            parts = [_bits(part) for part in (exact, rounded, bound, plain, condition)]
-            digest = hashlib.sha256(repr([*parts, record]).encode()).hexdigest()[:16]
-            lines.append(f"{name} {direction} {dtype} {digest}")
+    ways = ((op.name, way) for op in registry.ops().values() for way in op.directions)
+    for name, direction in one_way(ways):
+        op, dtype = registry.get(name), DTYPES[(len(lines) + turn) % 2]
+        if modes:
+            set_mode(modes[(len(lines) + turn) % len(modes)])
+        taken, params = _question(op, direction, dtype, arrays)
+        inputs = {key: taken[key] for key in op.takes(direction) if key in taken}
+        question = (direction, inputs, params)
+        exact = op.evaluate(*question)
+        rounded = op.evaluate(*question, ("rounding", dtype))
+        bound, plain = (f(*question, BINARY32) for f in (op.bound, op.plain))
+        condition = op.condition(*question)
+        output = op.names(direction)[0]
+        record = judge(
+            op, direction, output, plain[output], exact[output], bound=bound[output],
+            inputs=inputs, params=params,
+        )  # fmt: skip
+        parts = [_bits(part) for part in (exact, rounded, bound, plain, condition)]
+        digest = hashlib.sha256(repr([*parts, record]).encode()).hexdigest()[:16]
+        lines.append(f"{name} {direction} {dtype} {digest}")
     return lines
 
 

@@ -98,15 +98,14 @@ def test_where_the_mode_cannot_be_set_any_other_mode_is_refused_in_a_sentence(
 @settable
 @pytest.mark.parametrize("turn", range(10 if HUNT > 1 else 1))
 def test_every_op_answers_with_the_same_bits_in_every_mode(turn: int) -> None:
-    """The first of the modes is set before the package is imported. A run tries each direction of
-    an op in one format and mode; a hunt all."""
+    """The first of the modes is set before the package is imported. A run tries one direction of
+    each op in one format and mode; a hunt all."""
     modes = "flush", "up", "flush", "down", "zero"
-    outputs = sum(len(op.directions) for op in registry.ops().values())
     printed = subprocess.run(
         [sys.executable, str(HERE / "mode_digests.py"), str(turn), *modes],
         capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
-    assert len(printed) == outputs
+    assert len(printed) >= len(registry.ops())
     assert printed == digests(questions(), turn)
 
 

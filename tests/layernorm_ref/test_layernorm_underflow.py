@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from hunting import one_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layernorm_forms import DWEIGHT, DX, MOMENTS, NORMALISED, SUMS
@@ -117,7 +118,7 @@ def test_no_form_exceeds_the_backward_bound(dtype):
             judge(order, "dbias", add(dy, 0)[0])
 
     hunt()
-    for seed, (moments, order) in enumerate(itertools.product(MOMENTS, SUMS)):
+    for seed, (moments, order) in one_in(2, enumerate(itertools.product(MOMENTS, SUMS))):
         hunt.hypothesis.inner_test(seed, LONG[seed % 3], moments, order, seed % 5 > 2)
     assert len(record.largest) > len(DX) + len(DWEIGHT)
 

@@ -181,7 +181,7 @@ FORMATS = (
 ASKED = [(*way, f) for k, way in enumerate(CHOICES) for f in FORMATS[:: (-1) ** (k + k // 2)]]
 
 
-@pytest.mark.parametrize(("name", "direction", "dtype"), one_in(2, ASKED))
+@pytest.mark.parametrize(("name", "direction", "dtype"), one_in(3, ASKED))
 def test_the_form_that_is_called_better_is_better(
     name: str, direction: Direction, dtype: str
 ) -> None:

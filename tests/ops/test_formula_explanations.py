@@ -98,7 +98,7 @@ FAULTS += one_in(
     [planted for planted in PLANTED if planted[0] not in {name for name, *_ in FAULTS}],
     itemgetter(0),
 )
-FAULTS = one_in(5, FAULTS, itemgetter(0))  # of each op's; `benchmarks/diagnosis.py` tries all
+FAULTS = one_in(8, FAULTS, itemgetter(0))  # of each op's; `benchmarks/diagnosis.py` tries all
 
 
 @pytest.mark.parametrize(
