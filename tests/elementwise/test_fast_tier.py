@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from refkernels import activation_ref, registry, trig_ref
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import formats, tiers
 from refkernels.op import Op
 from refkernels.trig_ref import points
 
@@ -66,6 +66,25 @@ def test_the_error_is_within_the_bound_at_every_adversary(op: Op) -> None:
     allowed = op.fast.error * np.abs(exact[ordinary]) - radius[ordinary]
     assert (error <= allowed).all(), x[ordinary][np.argmax(error - allowed)]
     assert ordinary.sum() > 5000
+
+
+@each
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "float32"])
+def test_no_rounding_of_a_tail_needs_multiple_precision(op: Op, format: str) -> None:
+    """Subnormals and ends of all binades: a value that saturates or underflows is a zero or a limit
+    of known sign, and its rounding is that of the formula's reading or of the double-doubles."""
+    bits = (np.arange(0, 255)[:, None] << 23) + np.array([1, 1 << 22, (1 << 23) - 1])
+    bits = np.concatenate([bits.ravel(), np.arange(1, 1 << 23, 2999)])
+    bits = np.concatenate([bits, bits + (1 << 31)]).astype(np.uint32)
+    x = bits.view(np.float32)
+    with tiers.counted() as counted:
+        certified = op.evaluate("forward", {"x": x}, {}, ("rounding", format))["y"]
+    assert counted.get("exact", 0) == 0
+    wide = op.evaluate("forward", {"x": x.astype(np.float64)}, {}, ("rounding", format))["y"]
+    (rounded, sure), (right, certain) = (each.round(format) for each in (certified, wide))
+    assert (sure & certain).all()
+    np.testing.assert_array_equal(np.isnan(rounded), nan := np.isnan(right))
+    assert rounded[~nan].tobytes() == right[~nan].tobytes()
 
 
 @pytest.mark.parametrize("name", DOUBLED)

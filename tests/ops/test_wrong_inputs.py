@@ -1,4 +1,4 @@
-"""An input that does not fit is refused in a sentence of this package's own.
+"""An input that does not fit is refused in a sentence of this package's own; any layout fits.
 
 Shapes: each input of each op is given others, the other inputs staying as they are: an axis more or
 less, an axis longer, shorter, of length 1 or 0, no axis. What broadcasts may be answered.
@@ -83,3 +83,20 @@ def test_a_mask_is_refused_and_never_dropped(name: str, direction: Direction) ->
             masked = np.ma.masked_array(array, mask=np.ones(array.shape, bool))
             with pytest.raises(TypeError, match=rf"^{key} .*masked"):
                 registry.get(name).evaluate(direction, {**inputs, key: masked}, params)
+
+
+@one_pass_of_each
+def test_views_and_read_only_arrays_have_the_same_answer(name: str, direction: Direction) -> None:
+    op, compared = registry.get(name), 0
+    for inputs, params in questions(name, direction):
+        turned = {key: np.asarray(np.flip(array)).copy() for key, array in inputs.items()}
+        views = {key: np.asarray(np.flip(array)) for key, array in turned.items()}
+        for view in views.values():
+            view.setflags(write=False)
+        whole, answer = (op.evaluate(direction, arrays, params) for arrays in (inputs, views))
+        for output, enclosure in whole.items():
+            for part in ("hi", "lo", "radius"):
+                same = getattr(answer[output], part), getattr(enclosure, part)
+                np.testing.assert_array_equal(*same)
+            compared += enclosure.size
+    assert compared

@@ -142,24 +142,6 @@ def flushed(array):
     return np.where(np.abs(array) < np.finfo(array.dtype).tiny, array.dtype.type(0), array)
 
 
-def tf32(array):
-    """Round to nearest, ties to even, to 10 fraction bits."""
-    bits = array.view(np.uint32)
-    kept = (bits + np.uint32(0xFFF) + ((bits >> 13) & 1)) & np.uint32(0xFFFFE000)
-    return np.where(np.isfinite(array), kept.view(np.float32), array)
-
-
-def naive_variance(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
-    """E[x^2] - E[x]^2 in x's own precision."""
-    k = 1 if normalized_shape is None else len(normalized_shape)
-    axes = tuple(range(x.ndim - k, x.ndim))
-    mean = x.mean(axis=axes, keepdims=True)
-    variance = np.mean(x * x, axis=axes, keepdims=True) - mean * mean
-    y = (x - mean) / np.sqrt(variance + x.dtype.type(eps))
-    y = y if weight is None else y * weight
-    return {"y": y if bias is None else y + bias}
-
-
 def strike(op):
     """The faults of processes and of exceptions."""
     if STATE.get("lost") or (FAULT == "device_lost" and op == STRIKES):
@@ -194,8 +176,6 @@ def noise():
 def before(inputs):
     if FAULT == "flush_to_zero":
         return {name: flushed(value) for name, value in inputs.items()}
-    if FAULT == "tf32_inputs":
-        return {n: tf32(v) if v.dtype == np.float32 else v for n, v in inputs.items()}
     return inputs
 
 
@@ -229,19 +209,12 @@ def forward(op, inputs, params):
         noise()
     name, function = OPS[op][:2]
     inputs = before(inputs)
-    if FAULT == "naive_variance" and op == "layernorm":
-        return after(function_in_own_precision(inputs, params))
 
     def named(**arguments):
         outputs = function(**arguments)
         return outputs if isinstance(outputs, dict) else {name: outputs}
 
     return after(compute(named, inputs, params))
-
-
-def function_in_own_precision(inputs, params):
-    with np.errstate(all="ignore"):
-        return naive_variance(**inputs, **params)
 
 
 def backward(op, inputs, cotangent, params):

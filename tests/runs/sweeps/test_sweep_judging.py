@@ -59,7 +59,7 @@ def planted(got: Any, random: np.random.Generator, share: float) -> Any:
     return wrong
 
 
-@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("name", [*OPS, "hardsigmoid"])
 @pytest.mark.parametrize("share", [0.0, 0.002, 0.3])
 def test_the_fast_kernel_counts_what_the_careful_one_counts(name: str, share: float) -> None:
     op = op_named(name)
