@@ -7,28 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_contexts import EVERY
 
 import refkernels
-from refkernels.contexts import (
-    Amplification,
-    Arb,
-    Ball,
-    Bound,
-    Context,
-    DoubleDouble,
-    Gradient,
-    Rational,
-    Record,
-    RoundedArithmetic,
-    Shuffled,
-    Unbounded,
-)
+from refkernels.contexts import Arb, Context
 
-CONTEXTS = [
-    *(Ball(), DoubleDouble(), Rational(), Bound("float32"), Record()),
-    *(Amplification(), RoundedArithmetic("float32"), RoundedArithmetic("bfloat16")),
-    *(Shuffled(0), Unbounded(), Gradient(Ball()), Gradient(Bound("float32")), Arb(200)),
-]
 X = np.array([[0.5, 1.25], [0.75, 3.0]])
 OTHERS = {
     "exponent": 2,
@@ -75,7 +58,7 @@ def arguments(name: str, place: str, value: Any, stranger: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "place"), list(calls()))
 def test_every_primitive_of_every_context_refuses_what_is_no_value(name: str, place: str) -> None:
-    for xp in CONTEXTS:
+    for xp in EVERY:
         with xp if isinstance(xp, Arb) else np.errstate():
             for stranger, written in ((0, "xp.number(0)"), (0.5, "xp.number(0.5)"), (X, "xp.num")):
                 with pytest.raises(TypeError, match="xp's functions take xp's values") as caught:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from refkernels import elementary_ref
+from refkernels import elementary_ref, trig_ref
 from refkernels.elementary_ref.functions import FUNCTIONS
 from refkernels.elementwise import oracle
 
 BY_NAME = {function.name: function for function in FUNCTIONS}
 OPS = {op.name: op for op in elementary_ref.OPS if op.name in BY_NAME}
+TRIG = {function.name: function for function in trig_ref.functions.FUNCTIONS}
 each = pytest.mark.parametrize("name", BY_NAME)
 INF, NAN = np.inf, np.nan
 # f at -inf, -1, -0, +0, inf
@@ -33,6 +34,14 @@ SPECIALS = {
     "erfc": (2.0, None, 1.0, 1.0, 0.0),
     "gelu": (-0.0, None, -0.0, 0.0, INF),
     "gelu_tanh": (-0.0, None, -0.0, 0.0, INF),
+    "sin": (NAN, None, -0.0, 0.0, NAN),
+    "cos": (NAN, None, 1.0, 1.0, NAN),
+    "tan": (NAN, None, -0.0, 0.0, NAN),
+    "asin": (NAN, None, -0.0, 0.0, NAN),
+    "acos": (NAN, None, None, None, NAN),
+    "atan": (None, None, -0.0, 0.0, None),
+    "sinpi": (NAN, -0.0, -0.0, 0.0, NAN),
+    "cospi": (NAN, -1.0, 1.0, 1.0, NAN),
 }
 SLOPES = {
     "exp": (0.0, None, 1.0, 1.0, INF),
@@ -55,6 +64,14 @@ SLOPES = {
     "erfc": (-0.0, None, None, None, -0.0),
     "gelu": (-0.0, None, 0.5, 0.5, 1.0),
     "gelu_tanh": (-0.0, None, 0.5, 0.5, 1.0),
+    "sin": (NAN, None, 1.0, 1.0, NAN),
+    "cos": (NAN, None, 0.0, -0.0, NAN),
+    "tan": (NAN, None, 1.0, 1.0, NAN),
+    "asin": (NAN, INF, 1.0, 1.0, NAN),
+    "acos": (NAN, -INF, -1.0, -1.0, NAN),
+    "atan": (0.0, 0.5, 1.0, 1.0, 0.0),
+    "sinpi": (NAN, None, None, None, NAN),
+    "cospi": (NAN, None, 0.0, -0.0, NAN),
 }
 
 
@@ -68,23 +85,23 @@ def assert_exact(enclosure, expected) -> None:
     assert signed.sum() + np.isnan(values).sum() == 5
 
 
-@each
+@pytest.mark.parametrize("name", SPECIALS)
 def test_special_values_are_the_limits(name):
-    x = np.array([-INF, -1.0, -0.0, 0.0, INF])
-    assert_exact(oracle.values(BY_NAME[name], x), SPECIALS[name])
-    assert_exact(oracle.slopes(BY_NAME[name], x), SLOPES[name])
-    narrow = OPS[name].forward(np.float32([*x, NAN]))
+    x, function = np.array([-INF, -1.0, -0.0, 0.0, INF]), {**BY_NAME, **TRIG}[name]
+    assert_exact(oracle.values(function, x), SPECIALS[name])
+    assert_exact(oracle.slopes(function, x), SLOPES[name])
+    narrow = oracle.forward(function, np.float32([*x, NAN]))
     special = [i for i, v in enumerate(SPECIALS[name]) if v is not None and not 0 < abs(v) < INF]
     np.testing.assert_array_equal(narrow.hi[special], np.array(SPECIALS[name], float)[special])
     assert np.isnan(narrow.hi[-1])
-    assert np.isnan(oracle.slopes(BY_NAME[name], np.array([NAN])).hi[0])
+    assert np.isnan(oracle.slopes(function, np.array([NAN])).hi[0])
 
 
-@each
+@pytest.mark.parametrize("name", SPECIALS)
 def test_gradients_at_special_points_are_ieee_products(name):
-    x = np.array([-INF, -1.0, -0.0, 0.0, INF])
+    x, function = np.array([-INF, -1.0, -0.0, 0.0, INF]), {**BY_NAME, **TRIG}[name]
     for dy in (0.0, -0.0, INF, -INF, NAN):
-        gradient = elementary_ref.backward(name, np.full(5, dy), x).hi
+        gradient = oracle.backward(function, np.full(5, dy), x).hi
         slopes = np.array([np.nan if s is None else s for s in SLOPES[name]], float)
         defined = np.array([s is not None for s in SLOPES[name]])
         with np.errstate(invalid="ignore"):

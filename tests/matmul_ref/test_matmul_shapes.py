@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from refkernels import matmul_ref
+from refkernels import matmul_ref, registry
 
 SHAPES = [
     ((3, 5), (5, 2)),
@@ -65,17 +65,22 @@ def gradients(dc, a, b):
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_forward_and_backward_have_numpy_shapes_and_exact_values(shapes):
+    """By the tiers, and by the formula."""
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape) for shape in shapes)
-    c = matmul_ref.forward(a, b)
-    assert c.shape == np.matmul(a, b).shape
-    if c.size and a.size:
-        assert_exactly(c, np.matmul(fractions(a), fractions(b)))
-    dc = rng.standard_normal(c.shape)
-    result = matmul_ref.backward(dc, a, b)
+    dc = rng.standard_normal(np.matmul(a, b).shape)
     da, db = gradients(fractions(dc), fractions(a), fractions(b))
-    assert_exactly(result.da, da)
-    assert_exactly(result.db, db)
+    of_formula = registry.get("matmul").definition
+    back = of_formula.evaluate("backward", {"dc": dc, "a": a, "b": b}, {})
+    for c, result in (
+        (matmul_ref.forward(a, b), matmul_ref.backward(dc, a, b)),
+        (of_formula.evaluate("forward", {"a": a, "b": b}, {})["c"], matmul_ref.Backward(**back)),
+    ):
+        assert c.shape == dc.shape
+        if c.size and a.size:
+            assert_exactly(c, np.matmul(fractions(a), fractions(b)))
+        assert_exactly(result.da, da)
+        assert_exactly(result.db, db)
 
 
 def test_an_empty_sum_is_an_exact_zero():
