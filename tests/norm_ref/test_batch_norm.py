@@ -1,16 +1,9 @@
-"""Batch, group and instance norm compared with one another; kernels that keep another variance."""
-
-from typing import Any
+"""Batch norms that keep another variance."""
 
 import numpy as np
 
 import refkernels
 from refkernels import norm_ref
-
-RNG = np.random.default_rng(8)
-X = RNG.standard_normal((3, 4, 5)).astype(np.float32)
-WEIGHT, BIAS = RNG.standard_normal((2, 4)).astype(np.float32)
-SHARP: Any = ("ulp", "float64", 2.0**-20)
 
 
 def test_a_kernel_that_keeps_the_other_variance_is_named() -> None:
@@ -24,8 +17,3 @@ def test_a_kernel_that_keeps_the_other_variance_is_named() -> None:
         other = norm_ref.BATCH_NORM.plain("forward", inputs, {"biased": not asked}, "float32")
         explanation = refkernels.explain("batch_norm", inputs, other, {"biased": asked})
         assert (explanation.cause, explanation.confidence) == (cause, "proven")
-
-
-def overlap(first: Any, second: Any) -> None:
-    off = np.abs((first.hi - second.hi) + (first.lo - second.lo))
-    assert np.all(off <= first.radius + second.radius + 2.0**-90)

@@ -25,11 +25,7 @@ DEFINED = [  # in formulas; those that are READ have no other oracle
 READ = [(name, direction) for name, direction in DEFINED if OPS[name].formulas is not None]
 
 
-def _each(ways: Any) -> Any:
-    return pytest.mark.parametrize(("name", "direction"), ways, ids=["-".join(way) for way in ways])
-
-
-each_way, each_read = _each(DEFINED), _each(READ)
+each_way = pytest.mark.parametrize(("name", "direction"), DEFINED, ids=map("-".join, DEFINED))
 QUESTIONS = 4 * HUNT  # each of the four formats
 
 
