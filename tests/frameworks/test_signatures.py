@@ -94,7 +94,7 @@ def test_a_right_kernel_is_right_in_an_assertion(folder: Path, number: int) -> N
     assert all(reason.startswith(f"unsupported: {name} take") for reason in reasons)
 
 
-JUDGED = [("Liger", "rms_norm"), ("logits", "cross_entropy")]
+JUDGED = [("logits", "cross_entropy")]
 
 
 @pytest.mark.parametrize(

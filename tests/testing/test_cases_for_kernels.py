@@ -15,7 +15,9 @@ from refkernels.testing import cases
 TEST = """
 import numpy as np
 import pytest
-from refkernels.testing import cases
+from refkernels.testing import cases, cause
+
+cause.SECONDS = 0.0  # as in these tests
 
 def softmax(x, axis, shift):
     e = np.exp(x - x.max(axis, keepdims=True) * shift)
