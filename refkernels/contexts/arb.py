@@ -77,6 +77,9 @@ class Arb(Objectwise):
     def primitive(self, name: str, a: Value) -> Value:
         return self.each(lambda x: _function(name, x), a)
 
+    def logaddexp(self, a: Value, b: Value, log1p: bool = True) -> Value:
+        return self.each(_logaddexp, a, b)
+
     def matmul(self, a: Value, b: Value) -> Value:
         """By flint's matrices, which at few bits are an order faster than its numbers."""
         left, right = data(a), data(b)
@@ -119,6 +122,12 @@ def _function(name: str, x: Any) -> Any:
     if name in _LIMITS and not x.is_finite() and (x < 0 or x > 0):
         return flint.arb(_LIMITS[name][x > 0])
     return getattr(x, name)()
+
+
+def _logaddexp(a: Any, b: Any) -> Any:
+    """It moves no farther than the operand that moves farther."""
+    x, y = a.mid(), b.mid()
+    return x.max(y) + (-abs(x - y)).exp().log1p() + flint.arb(0, a.rad().max(b.rad()))
 
 
 def _square(x: Any) -> Any:

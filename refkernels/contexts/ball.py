@@ -161,6 +161,12 @@ class Ball(Context):
     def primitive(self, name: str, a: Value) -> BallValue:
         return self.value(*functions.ball(name, *parts(a)))
 
+    def logaddexp(self, a: Value, b: Value, log1p: bool = True) -> BallValue:
+        """It moves no farther than the operand that moves farther: its slopes add up to 1."""
+        (a_mid, p), (b_mid, q) = parts(a), parts(b)
+        mid, radius = parts(super().logaddexp(self.value(a_mid, 0.0), self.value(b_mid, 0.0)))
+        return self.value(mid, outward(radius + np.maximum(p, q)))
+
     def sum(self, a: Value, axis: int = -1) -> BallValue:
         """In the order of `ball_rules.fold`: |error| <= ((1 + u)^h - 1) sum |a|, and h < 64. The
         sums of |a| and of radii are computed too, and too small by at most n u of themselves."""

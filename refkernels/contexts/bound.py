@@ -15,6 +15,7 @@ compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and 
     prod         `accumulation.products`; welford      `accumulation.moments`
     matmul       M_A R_B + R_A M_B + R_A R_B, then `accumulation.product`
     library      the library's limit, of exact arguments
+    logaddexp    the larger r, and the roundings of max + log1p(e^-|a - b|)
     max, min     the largest r of those that may be the largest; no rounding
     where        r of the branch; if the comparison may fall out either way, the jump too
     pivot        rho covers every pivot that a kernel may choose; r = 0
@@ -250,6 +251,14 @@ class Bound(Unrounded):
             for item in inputs:
                 known = known & (parts(item).error == 0.0)
             return BoundValue(self, exact, outward(np.where(known, lost, np.inf)))
+
+    def logaddexp(self, a: Value, b: Value, log1p: bool = True) -> BoundValue:
+        """The larger r of both, and the kernel's own roundings of any operands that it may have."""
+        x, y = self.enter(a), self.enter(b)
+        first, second = (BoundValue(self, self._hull(v), 0.0) for v in (x, y))
+        own = parts(super().logaddexp(first, second, log1p))
+        error = outward(np.maximum(x.error, y.error) + own.error)
+        return BoundValue(self, self.ball.logaddexp(x.exact, y.exact), error)
 
     def norm(self, a: Value, axis: int = -1) -> BoundValue:
         return self._function("sqrt", parts(self.sum(self.square(a), axis)), True)

@@ -191,6 +191,12 @@ class Context(ABC):
         """The arctangent in (-π/2, π/2)."""
         return self.function("atan", a)
 
+    def logaddexp(self, a: Value, b: Value, log1p: bool = True) -> Value:
+        """log(e^a + e^b); without `log1p` a kernel takes log(1 + e^-|a - b|) itself."""
+        smaller = self.exp(self.negative(self.absolute(self.subtract(a, b))))
+        above = self.log1p(smaller) if log1p else self.log(self.add(self.number(1), smaller))
+        return self.add(self.maximum(a, b), above)
+
     def library(
         self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
     ) -> Value:

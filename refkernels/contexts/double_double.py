@@ -178,6 +178,14 @@ class DoubleDouble(Context):
             ok = ok & ~(rough.radius <= value.tail.radius)
         return self._or_ball(ok, value, rough)
 
+    def logaddexp(self, a: Value, b: Value, log1p: bool = True) -> DoubleDoubleValue:
+        """It moves no farther than the operand that moves farther."""
+        x, y = parts(a), parts(b)
+        first, second = (DoubleDoubleValue(self, v.head, self._exact(v.tail.mid)) for v in (x, y))
+        middle = parts(super().logaddexp(first, second))
+        radius = outward(middle.tail.radius + np.maximum(x.tail.radius, y.tail.radius))
+        return DoubleDoubleValue(self, middle.head, self.ball.value(middle.tail.mid, radius))
+
     def _root(self, x: DoubleDoubleValue, rough: BallValue) -> tuple[DoubleDoubleValue, Bools]:
         with np.errstate(all="ignore"):
             part, scale = np.frexp(x.head)

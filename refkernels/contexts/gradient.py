@@ -17,6 +17,7 @@ branch that its condition chooses, so a formula states a convention of its own b
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,6 +53,21 @@ class Taped(Value):
         return self.value.shape
 
 
+def _by_table(name: str) -> Any:
+    """The method of a primitive of values a and b: the one below, its pullback from the table."""
+    operands = len({"a", "b"} & inspect.signature(getattr(Context, name)).parameters.keys())
+
+    def primitive(self: Gradient, *given: Any, **options: Any) -> Taped:
+        nodes = tuple(map(node, given[:operands]))
+        below, values = self.below, [*(part.value for part in nodes), *given[operands:]]
+        result = getattr(below, name)(*values, **options)
+        rule = PULLBACKS[name]
+        return Taped(self, result, nodes, lambda g: rule(below, g, result, *values, **options))
+
+    primitive.__name__ = name
+    return primitive
+
+
 class Gradient(Context):
     """Computes as `below` does, and records a tape."""
 
@@ -85,10 +101,8 @@ class Gradient(Context):
                 gathered[id(argument)] = (
                     share if sum_so_far is None else below.add(sum_so_far, share)
                 )
-        zero = below.number(0)
-        return [
-            gathered[id(x)] if id(x) in gathered else below.broadcast(zero, x.shape) for x in inputs
-        ]
+        zeros = (below.broadcast(below.number(0), x.shape) for x in inputs)
+        return [gathered.get(id(x), zero) for x, zero in zip(inputs, zeros, strict=True)]
 
     def array(self, values: npt.NDArray[Any]) -> Taped:
         return Taped(self, self.below.array(values))
@@ -103,38 +117,11 @@ class Gradient(Context):
     def pi(self) -> Taped:
         return Taped(self, self.below.pi())
 
-    def _apply(self, name: str, *arguments: Value, **options: Any) -> Taped:
-        """The primitive below, its pullback from the table."""
-        nodes = tuple(node(argument) for argument in arguments)
-        below = self.below
-        values = [argument.value for argument in nodes]
-        result = getattr(below, name)(*values, **options)
-        rule = PULLBACKS[name]
-        return Taped(self, result, nodes, lambda g: rule(below, g, result, *values, **options))
-
-    def add(self, a: Value, b: Value) -> Taped:
-        return self._apply("add", a, b)
-
-    def subtract(self, a: Value, b: Value) -> Taped:
-        return self._apply("subtract", a, b)
-
-    def multiply(self, a: Value, b: Value) -> Taped:
-        return self._apply("multiply", a, b)
-
-    def divide(self, a: Value, b: Value) -> Taped:
-        return self._apply("divide", a, b)
-
-    def negative(self, a: Value) -> Taped:
-        return self._apply("negative", a)
-
-    def absolute(self, a: Value) -> Taped:
-        return self._apply("absolute", a)
-
-    def square(self, a: Value) -> Taped:
-        return self._apply("square", a)
-
-    def power(self, a: Value, exponent: int) -> Taped:
-        return self._apply("power", a, exponent=exponent)
+    add, subtract, multiply, divide = map(_by_table, ("add", "subtract", "multiply", "divide"))
+    negative, absolute, square, power = map(_by_table, ("negative", "absolute", "square", "power"))
+    maximum, logaddexp, matmul = map(_by_table, ("maximum", "logaddexp", "matmul"))
+    sum, max, cumsum, prod = map(_by_table, ("sum", "max", "cumsum", "prod"))
+    store, saved, narrow, either = map(_by_table, ("store", "saved", "narrow", "either"))
 
     def primitive(self, name: str, a: Value) -> Taped:
         argument = node(a)
@@ -147,41 +134,14 @@ class Gradient(Context):
 
         return Taped(self, result, (argument,), pull)
 
-    def sum(self, a: Value, axis: int = -1) -> Taped:
-        return self._apply("sum", a, axis=axis)
-
-    def max(self, a: Value, axis: int = -1) -> Taped:
-        return self._apply("max", a, axis=axis)
-
-    def cumsum(self, a: Value, axis: int = -1) -> Taped:
-        return self._apply("cumsum", a, axis=axis)
-
-    def prod(self, a: Value, axis: int = -1) -> Taped:
-        return self._apply("prod", a, axis=axis)
-
-    def matmul(self, a: Value, b: Value) -> Taped:
-        return self._apply("matmul", a, b)
-
     def pivot(self, a: Value, axis: int = -1) -> Taped:
         return Taped(self, self.below.pivot(node(a).value, axis))
-
-    def store(self, a: Value) -> Taped:
-        return self._apply("store", a)
-
-    def saved(self, a: Value) -> Taped:
-        return self._apply("saved", a)
-
-    def narrow(self, a: Value, format: str) -> Taped:
-        return self._apply("narrow", a, format=format)
 
     def stop(self, a: Value) -> Taped:
         return Taped(self, node(a).value)
 
     def step(self, a: Value, grid: NumberGrid) -> Taped:
         return Taped(self, self.below.step(node(a).value, grid))
-
-    def either(self, a: Value, b: Value) -> Taped:
-        return self._apply("either", a, b)
 
     def less(self, a: Value, b: Value) -> Mask:
         return self.below.less(node(a).value, node(b).value)
@@ -196,9 +156,6 @@ class Gradient(Context):
             return below.where(mask, g, zero), below.where(mask, zero, g)
 
         return Taped(self, result, nodes, pull)
-
-    def maximum(self, a: Value, b: Value) -> Taped:
-        return self._apply("maximum", a, b)
 
     def rearrange(self, change: Any, *values: Value) -> Taped:
         below = self.below
@@ -307,16 +264,17 @@ PULLBACKS: dict[str, Pullback] = {
     "power": lambda xp, g, z, a, exponent: (
         (xp.number(exponent) * (g * xp.power(a, exponent - 1)),) if exponent else (None,)
     ),
-    "sum": lambda xp, g, z, a, axis: (xp.broadcast(g, a.shape),),
-    "max": lambda xp, g, z, a, axis: (g * xp.share_of_max(a, z, axis),),
+    "sum": lambda xp, g, z, a, axis=-1: (xp.broadcast(g, a.shape),),
+    "max": lambda xp, g, z, a, axis=-1: (g * xp.share_of_max(a, z, axis),),
     "cumsum": _cumsum,
-    "prod": lambda xp, g, z, a, axis: (g * xp.others(a, axis),),
+    "prod": lambda xp, g, z, a, axis=-1: (g * xp.others(a, axis),),
     "matmul": _matmul,
     "store": lambda xp, g, z, a: (g,),
     "saved": lambda xp, g, z, a: (g,),
     "narrow": lambda xp, g, z, a, format: (g,),
     "either": lambda xp, g, z, a, b: (g, None),
     "maximum": _maximum,
+    "logaddexp": lambda xp, g, z, a, b, log1p=True: (g * xp.exp(a - z), g * xp.exp(b - z)),
 }
 
 SLOPES: dict[str, Callable[[Context, Value, Value], Value]] = {

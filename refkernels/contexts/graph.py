@@ -194,7 +194,7 @@ def apply(node: Node, xp: Context, operands: Sequence[Any]) -> Any:
         case "known":
             assert isinstance(xp, Ball)
             return xp.value(*node.option)
-        case "function" | "narrow" | "newton_schulz" | "power" | "step":
+        case "function" | "logaddexp" | "narrow" | "newton_schulz" | "power" | "step":
             given = (node.option, *operands) if node.op == "function" else (*operands, node.option)
             return getattr(xp, node.op)(*given)
         case "divide" if node.option:

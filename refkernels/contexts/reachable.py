@@ -283,8 +283,7 @@ class Reachable(Bound):
 
         return self._summed_up(super().scatter_add(x, index, length), x, add_up, index.size)
 
-    def newton_schulz(self, *given: Any) -> Any:
-        return Context.newton_schulz(self, *given)
+    newton_schulz, logaddexp = Context.newton_schulz, Context.logaddexp  # type: ignore[assignment]
 
     def _multiplied(self, name: str, a: Value, axis: int) -> ReachableValue:
         """Any partial product may leave the range where the product of the factors above 1, or of

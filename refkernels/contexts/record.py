@@ -233,6 +233,11 @@ class Record(Context):
             return super().newton_schulz(x, a, b, c, steps)
         return self._apply("newton_schulz", x, a, b, c, option=steps, shape=taken(x).shape)
 
+    def logaddexp(self, a: Value, b: Value, log1p: bool = True) -> Value:
+        if not self.derived:
+            return super().logaddexp(a, b, log1p)
+        return self._apply("logaddexp", a, b, option=log1p)
+
     def scatter_add(self, a: Value, index: Index, length: int) -> NodeValue:
         shape = (length, *taken(a).shape[np.ndim(index) :])
         return self._apply("scatter_add", a, option=(self._keep(index), length), shape=shape)

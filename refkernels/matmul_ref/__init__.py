@@ -1,7 +1,8 @@
-"""Certified matrix products and affine layers, with their gradients.
+"""Certified matrix products, affine layers and sums of products, with their gradients.
 
     matmul: c = a @ b                      da = dc @ bᵀ     db = aᵀ @ dc
     linear: y = x @ weightᵀ + bias         dx = dy @ weight dweight = dyᵀ @ x   dbias = sum dy
+    einsum: y of an equation, such as "ij,jk->ik"; its formulas are in `einsum`
 
 Shapes follow NumPy: leading axes broadcast (their gradients are summed over them, as autograd
 does), one-dimensional operands gain an axis and lose it again; x is (..., in_features), weight
@@ -21,47 +22,28 @@ in any order, with or without FMA (not Strassen's algorithm: `blas.conventional`
 Raises TypeError for other dtypes and ValueError for shapes that do not fit, with the rule.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify
-from refkernels.matmul_ref import algorithms, bounds, cases, contraction, oracle
-from refkernels.matmul_ref.solution import solver
+from refkernels.matmul_ref import algorithms, bounds, cases, contraction, formulas, oracle
+from refkernels.matmul_ref.einsum import EINSUM
+from refkernels.matmul_ref.solution import each, solver
 from refkernels.op import Op, Sum
+from refkernels.ops.public import enclosure_of, gradients_of, public_names
 
-if TYPE_CHECKING:
-    from refkernels.ops.formulas import Formulas
-
+_PASSES = ("forward", "backward", "linear", "linear_backward")
 __all__ = [
     "OPS",
     "Backward",
     "LinearBackward",
-    "backward",
-    "backward_bound",
-    "backward_condition",
-    "backward_plain",
-    "forward",
-    "forward_bound",
-    "forward_condition",
-    "forward_plain",
-    "linear",
-    "linear_backward",
-    "linear_backward_bound",
-    "linear_backward_condition",
-    "linear_backward_plain",
-    "linear_bound",
-    "linear_condition",
-    "linear_plain",
+    *public_names([EINSUM]),
+    *(f"{name}{reading}" for name in _PASSES for reading in ("", "_bound", "_condition", "_plain")),
 ]
-
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 
 
 class Backward(NamedTuple):
@@ -80,21 +62,6 @@ class LinearBackward(NamedTuple):
     dbias: Enclosure
 
 
-class MatmulBackwardArrays(NamedTuple):
-    """Bounds, condition numbers or a plain algorithm's answers, in the form of Backward."""
-
-    da: npt.NDArray[Any]
-    db: npt.NDArray[Any]
-
-
-class LinearBackwardArrays(NamedTuple):
-    """Bounds, condition numbers or a plain algorithm's answers, in the form of LinearBackward."""
-
-    dx: npt.NDArray[Any]
-    dweight: npt.NDArray[Any]
-    dbias: npt.NDArray[Any]
-
-
 @with_default_fenv
 def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """c = a @ b, certified: c_ij = sum over k of a_ik b_kj.
@@ -108,34 +75,7 @@ def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488 (the bound).
     """
-    return oracle.evaluate(_matmul(a, b), certify)
-
-
-@with_default_fenv
-def forward_bound(a: Any, b: Any, *, format: Format | str) -> Floats:
-    """|fl(c) - c| <= K u |a| @ |b| for conventional products, in any order, and more for underflow,
-    16 bits and overflow (see `bounds`): float64, of c's shape.
-
-    Raises ValueError for an unknown format; otherwise as `forward`. Source: Jeannerod and Rump
-    (2013), doi:10.1137/120894488.
-    """
-    return bounds.rounding_bound(_matmul(a, b), format)
-
-
-@with_default_fenv
-def forward_condition(a: Any, b: Any) -> Floats:
-    """2 |a| @ |b| / |a @ b|, of c's shape; inf where the product cancels to zero. Otherwise as
-    `forward`. Source: Ogita, Rump and Oishi (2005), doi:10.1137/030601818.
-    """
-    return bounds.condition(_matmul(a, b))
-
-
-@with_default_fenv
-def forward_plain(a: Any, b: Any, *, format: Format | str) -> Array:
-    """a @ b by the sequential algorithm in the format (16-bit: float32 sums, rounded once).
-    Otherwise as `forward_bound`.
-    """
-    return algorithms.plain(_matmul(a, b), format)
+    return each(oracle.evaluate, _matmul(a, b), certify=certify)
 
 
 @with_default_fenv
@@ -143,27 +83,7 @@ def backward(dc: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Back
     """da = dc @ bᵀ and db = aᵀ @ dc, certified, in the shapes of a and b; dc has that of a @ b.
     Otherwise as `forward`.
     """
-    return Backward(*(oracle.evaluate(part, certify) for part in _matmul_backward(dc, a, b)))
-
-
-@with_default_fenv
-def backward_bound(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBackwardArrays:
-    """`forward_bound` for both gradients. Otherwise as `forward_bound`."""
-    parts = _matmul_backward(dc, a, b)
-    return MatmulBackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
-
-
-@with_default_fenv
-def backward_condition(dc: Any, a: Any, b: Any) -> MatmulBackwardArrays:
-    """`forward_condition` for both gradients. Otherwise as `forward_condition`."""
-    return MatmulBackwardArrays(*(bounds.condition(part) for part in _matmul_backward(dc, a, b)))
-
-
-@with_default_fenv
-def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBackwardArrays:
-    """`forward_plain` for both gradients. Otherwise as `forward_plain`."""
-    parts = _matmul_backward(dc, a, b)
-    return MatmulBackwardArrays(*(algorithms.plain(part, format) for part in parts))
+    return each(oracle.evaluate, _matmul_backward(dc, a, b), certify=certify)
 
 
 @with_default_fenv
@@ -172,29 +92,7 @@ def linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosu
     bias (out_features,), y (..., out_features). The bound is `linear_bound`. Otherwise as
     `forward`. Source: PyTorch documentation, `torch.nn.Linear`.
     """
-    return oracle.evaluate(_linear(x, weight, bias), certify)
-
-
-@with_default_fenv
-def linear_bound(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Floats:
-    """|fl(y) - y| <= (K + 1) u (|x| @ |weight|ᵀ + |bias|) and more, see `bounds`: the bias first or
-    last. Otherwise as `forward_bound`.
-    """
-    return bounds.rounding_bound(_linear(x, weight, bias), format)
-
-
-@with_default_fenv
-def linear_condition(x: Any, weight: Any, bias: Any = None) -> Floats:
-    """2 (|x| @ |weight|ᵀ + |bias|) / |y|; inf where y cancels to zero. Otherwise as
-    `forward_condition`.
-    """
-    return bounds.condition(_linear(x, weight, bias))
-
-
-@with_default_fenv
-def linear_plain(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Array:
-    """The sequential algorithm in the format, the bias added last. Otherwise as `forward_plain`."""
-    return algorithms.plain(_linear(x, weight, bias), format)
+    return each(oracle.evaluate, _linear(x, weight, bias), certify=certify)
 
 
 @with_default_fenv
@@ -204,74 +102,71 @@ def linear_backward(
     """dx = dy @ weight, dweight = dyᵀ @ x, dbias = sum of dy over its leading axes, certified.
     Otherwise as `linear`.
     """
-    parts = _linear_backward(dy, x, weight, bias)
-    return LinearBackward(*(oracle.evaluate(part, certify) for part in parts))
+    return each(oracle.evaluate, _linear_backward(dy, x, weight, bias), certify=certify)
 
 
-@with_default_fenv
-def linear_backward_bound(
-    dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
-) -> LinearBackwardArrays:
-    """`forward_bound` for the three gradients. Otherwise as `forward_bound`."""
-    parts = _linear_backward(dy, x, weight, bias)
-    return LinearBackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
-
-
-@with_default_fenv
-def linear_backward_condition(
-    dy: Any, x: Any, weight: Any, bias: Any = None
-) -> LinearBackwardArrays:
-    """`forward_condition` for the three gradients. Otherwise as `forward_condition`."""
-    return LinearBackwardArrays(
-        *(bounds.condition(part) for part in _linear_backward(dy, x, weight, bias))
-    )
-
-
-@with_default_fenv
-def linear_backward_plain(
-    dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
-) -> LinearBackwardArrays:
-    """`forward_plain` for the three gradients. Otherwise as `forward_plain`."""
-    parts = _linear_backward(dy, x, weight, bias)
-    return LinearBackwardArrays(*(algorithms.plain(part, format) for part in parts))
+def _floats(**arrays: Any) -> dict[str, Any]:
+    """The arrays by name; the bias may be None."""
+    return {
+        name: array if name == "bias" and array is None else as_float_array(array, name)
+        for name, array in arrays.items()
+    }
 
 
 def _matmul(a: Any, b: Any) -> contraction.Contraction:
-    return contraction.of_matmul(as_float_array(a, "a"), as_float_array(b, "b"))
+    return contraction.of_matmul(**_floats(a=a, b=b))
 
 
-def _matmul_backward(dc: Any, a: Any, b: Any) -> tuple[contraction.Contraction, ...]:
-    return contraction.of_matmul_backward(
-        as_float_array(dc, "dc"), as_float_array(a, "a"), as_float_array(b, "b")
-    )
+def _matmul_backward(dc: Any, a: Any, b: Any) -> Any:
+    products: Any = contraction.of_matmul_backward(**_floats(dc=dc, a=a, b=b))
+    return Backward(*products)
 
 
 def _linear(x: Any, weight: Any, bias: Any = None) -> contraction.Contraction:
-    return contraction.of_linear(
-        as_float_array(x, "x"), as_float_array(weight, "weight"), _optional(bias)
-    )
+    return contraction.of_linear(**_floats(x=x, weight=weight, bias=bias))
 
 
-def _linear_backward(
-    dy: Any, x: Any, weight: Any, bias: Any = None
-) -> tuple[contraction.Contraction, ...]:
-    return contraction.of_linear_backward(
-        as_float_array(dy, "dy"),
-        as_float_array(x, "x"),
-        as_float_array(weight, "weight"),
-        _optional(bias),
-    )
+def _linear_backward(dy: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+    arrays = _floats(dy=dy, x=x, weight=weight, bias=bias)
+    products: Any = contraction.of_linear_backward(**arrays)
+    return LinearBackward(*products)
 
 
-def _optional(bias: Any) -> Array | None:
-    return None if bias is None else as_float_array(bias, "bias")
+def _of_all_passes(reading: Callable[..., Any], documentation: str) -> Iterator[Any]:
+    """The functions of arrays that read matmul's products, those of its gradients, and linear's."""
+
+    def function(products: Callable[..., Any], *arrays: Any, **named: Any) -> Any:
+        options = {"format": named.pop("format")} if "format" in named else {}
+        return each(reading, products(*arrays, **named), **options)
+
+    for products in (_matmul, _matmul_backward, _linear, _linear_backward):
+        read = partial(with_default_fenv(function), products)
+        read.__doc__ = documentation
+        yield read
 
 
-def _definition(name: str) -> "Formulas":
-    from refkernels.matmul_ref import formulas
+forward_bound, backward_bound, linear_bound, linear_backward_bound = _of_all_passes(
+    bounds.rounding_bound,
+    """|fl(c) - c| <= K u |a| @ |b| for conventional products, in any order, and more for underflow,
+    16 bits and overflow (see `bounds`): float64, of c's shape; a bias counts as one term more,
+    first or last. `format` is that of the kernel.
 
-    definition: Formulas = getattr(formulas, name)
-    return definition
+    Raises ValueError for an unknown format; otherwise as `forward`. Source: Jeannerod and Rump
+    (2013), doi:10.1137/120894488.
+    """,
+)
+forward_condition, backward_condition, linear_condition, linear_backward_condition = _of_all_passes(
+    bounds.condition,
+    """2 |a| @ |b| / |a @ b|, of c's shape; inf where the product cancels to zero. Otherwise as
+    `forward`. Source: Ogita, Rump and Oishi (2005), doi:10.1137/030601818.
+    """,
+)
+forward_plain, backward_plain, linear_plain, linear_backward_plain = _of_all_passes(
+    algorithms.plain,
+    """a @ b by the sequential algorithm in the format (16-bit: float32 sums, rounded once), a bias
+    added last. Otherwise as `forward_bound`.
+    """,
+)
 
 
 OPS = (
@@ -289,10 +184,7 @@ OPS = (
         backward_condition=backward_condition,
         forward_plain=forward_plain,
         backward_plain=backward_plain,
-        solvers={
-            "forward": solver(_matmul),
-            "backward": solver(_matmul_backward, Backward, MatmulBackwardArrays),
-        },
+        solvers={"forward": solver(_matmul), "backward": solver(_matmul_backward)},
         cases=cases.matmul,
         row_inputs=("a",),
         row_gradients=("da",),
@@ -301,7 +193,7 @@ OPS = (
             "da": Sum("ik", {"dc": "ij", "b": "kj"}),
             "db": Sum("kj", {"a": "ik", "dc": "ij"}),
         },
-        define=lambda: _definition("MATMUL"),
+        define=lambda: formulas.MATMUL,
     ),
     Op(
         name="linear",
@@ -318,10 +210,7 @@ OPS = (
         backward_condition=linear_backward_condition,
         forward_plain=linear_plain,
         backward_plain=linear_backward_plain,
-        solvers={
-            "forward": solver(_linear),
-            "backward": solver(_linear_backward, LinearBackward, LinearBackwardArrays),
-        },
+        solvers={"forward": solver(_linear), "backward": solver(_linear_backward)},
         cases=cases.linear,
         row_inputs=("x",),
         row_gradients=("dx",),
@@ -331,6 +220,29 @@ OPS = (
             "dweight": Sum("ok", {"dy": "io", "x": "ik"}, rows="i"),
             "dbias": Sum("o", {"dy": "io"}, rows="i"),
         },
-        define=lambda: _definition("LINEAR"),
+        define=lambda: formulas.LINEAR,
     ),
+    EINSUM,
 )
+
+
+@enclosure_of(OPS)
+def einsum() -> None:
+    """y = the sum of the products of two or three operands by an equation: "ij,jk->ik" is
+    y_ik = sum over j of a_ij b_jk.
+
+    a, b, c     float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`), of the shapes
+                that the equation names; c only where it names three operands
+    equation    a letter for each axis, and ... for any leading axes; no letter twice in one term
+    certify     the question (`refkernels.Enclosure`)
+
+    The bound of a float32 kernel is about (n + 2) 2^-24 times the sum of |products| of n terms,
+    for products of any two operands first and for all at once, which may be up to 4,194,304
+    products. Raises TypeError for other dtypes, ValueError for shapes and equations that do not
+    fit. Source: NumPy documentation, `numpy.einsum`.
+
+    Gradient: (da, db, dc): da = the einsum of dy, b and c, by a's letters. dy has y's shape.
+    """
+
+
+__getattr__ = gradients_of([EINSUM], globals())

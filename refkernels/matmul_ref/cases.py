@@ -14,9 +14,9 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.matmul_ref.ill_conditioned import ill_conditioned_dot
-from refkernels.op import DIRECTIONS, Case, Direction
+from refkernels.op import DIRECTIONS, Case
+from refkernels.ops.cases import case
 
-_SEED = 0
 Array = npt.NDArray[Any]
 Draw = Callable[[Format, np.random.Generator], tuple[Array, ...]]
 
@@ -24,18 +24,19 @@ LENGTHS = (1, 2, 3, 8, 64, 384, 385, 768, 4096, 65536)
 CONDITIONS = (1e2, 1e4, 1e6, 1e8, 1e10, 1e12, 1e14)
 SCALES = (-1.1, -1.0, -0.5, 0.5, 0.95, 1.1)  # exponents of the products, as a share of emax
 INITIALISATIONS = ("randn", "xavier_uniform", "uniform")
+KINDS = ("zeros", "cancelled", "infinities", "nan")
 _FEATURES = 768
 
 
 def matmul() -> list[Case]:
     """Every case of matmul."""
     make = partial(_case, "matmul")
-    cases = [make("k_sweep", {"K": k}, partial(_lengths, k)) for k in LENGTHS]
+    cases = [make("k_sweep", {"K": k}, partial(_shapes, (m, k), (k, n))) for k, m, n in _sizes()]
     cases += [
         make("ill_conditioned", {"condition": c, "K": 64}, partial(_ill_conditioned, c, 64))
         for c in CONDITIONS
     ]
-    cases += [make("single_row", {"K": k}, partial(_single_row, k)) for k in (768, 4096)]
+    cases += [make("single_row", {"K": k}, partial(_shapes, (1, k), (k, 64))) for k in (768, 4096)]
     cases += [
         make("batched", {"a": "3x5x7", "b": "3x7x4"}, partial(_shapes, (3, 5, 7), (3, 7, 4))),
         make("batched", {"a": "2x1x5x7", "b": "3x7x4"}, partial(_shapes, (2, 1, 5, 7), (3, 7, 4))),
@@ -43,8 +44,7 @@ def matmul() -> list[Case]:
     ]
     cases += [make("scale", {"exponent_over_emax": s}, partial(_scale, s)) for s in SCALES]
     cases.append(make("scale", {"a": "subnormal"}, _subnormal))
-    kinds = ("zeros", "cancelled", "infinities", "nan")
-    cases += [make("specials", {"kind": kind}, partial(_specials, kind)) for kind in kinds]
+    cases += [make("specials", {"kind": kind}, partial(_specials, kind)) for kind in KINDS]
     cases += [
         make("seed_linear", {"initialisation": name}, partial(_seed_matmul, name), ("forward",))
         for name in INITIALISATIONS
@@ -59,49 +59,31 @@ def linear() -> list[Case]:
     cases = []
     for name in INITIALISATIONS:
         for bias in ("zero", "uniform"):
-            parameters: dict[str, int | float | str] = {"initialisation": name, "bias": bias}
-            both_ = name == "uniform" and bias == "uniform"
-            directions = DIRECTIONS if both_ else (DIRECTIONS[0],)
-            cases.append(
-                make("seed_linear", parameters, partial(_seed_linear, name, bias), directions)
-            )
-    cases += [make("k_sweep", {"K": k}, partial(_linear_lengths, k)) for k in LENGTHS]
+            directions = DIRECTIONS if name == bias else DIRECTIONS[:1]
+            parameters = {"initialisation": name, "bias": bias}
+            draw = partial(_seed_linear, name, bias)
+            cases.append(make("seed_linear", parameters, draw, directions))
+    cases += [make("k_sweep", {"K": k}, partial(_layer, (m, k), n)) for k, m, n in _sizes()]
     cases += [
         make("single_row", {"K": 768}, partial(_layer, (1, 768), 64)),
         make("batched", {"x": "3x5x33"}, partial(_layer, (3, 5, 33), 7)),
     ]
     cases += [make("scale", {"exponent_over_emax": s}, partial(_layer_scale, s)) for s in SCALES]
-    kinds = ("zeros", "cancelled", "infinities", "nan")
-    cases += [make("specials", {"kind": kind}, partial(_layer_specials, kind)) for kind in kinds]
+    cases += [make("specials", {"kind": kind}, partial(_layer_specials, kind)) for kind in KINDS]
     cases.append(make("invariance", {"M": 37, "K": 385}, partial(_layer, (37, 385), 24)))
     return cases
 
 
-_NAMES = {"matmul": ("a", "b", "dc"), "linear": ("x", "weight", "bias", "dy")}
+def _case(op: str, regime: str, parameters: Any, draw: Draw, directions: Any = DIRECTIONS) -> Case:
+    """The drawn operands and a normally distributed cotangent."""
+    names = ("a", "b", "dc") if op == "matmul" else ("x", "weight", "bias", "dy")
 
+    def arrays(generator: np.random.Generator, dtype: str) -> dict[str, Array]:
+        operands = draw(formats.get(dtype), generator)
+        cotangent = generator.standard_normal(_output_shape(op, operands))
+        return dict(zip(names, (*operands, cotangent), strict=True))
 
-def _case(
-    op: str,
-    regime: str,
-    parameters: dict[str, int | float | str],
-    draw: Draw,
-    directions: tuple[Direction, ...] = DIRECTIONS,
-) -> Case:
-    shown = [f"{k}={v}" if isinstance(v, str) else f"{k}={v:g}" for k, v in parameters.items()]
-    label = f"{op}/{regime}[{','.join([*shown, f'seed={_SEED}'])}]"
-    build = partial(_build, op, draw)
-    return Case(label, op, regime, parameters, _SEED, build, directions=directions)
-
-
-def _build(op: str, draw: Draw, dtype: str) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The drawn operands and a normally distributed cotangent, in the dtype."""
-    format = formats.get(dtype)
-    generator = np.random.default_rng(_SEED)
-    operands = draw(format, generator)
-    shape = _output_shape(op, operands)
-    names = _NAMES[op]
-    drawn = (*operands, generator.standard_normal(shape))
-    return {n: formats.round_to(v, format) for n, v in zip(names, drawn, strict=True)}, {}
+    return case(op, regime, parameters, arrays, directions=directions)
 
 
 def _output_shape(op: str, operands: tuple[Array, ...]) -> tuple[int, ...]:
@@ -117,13 +99,9 @@ def _shapes(
     return generator.standard_normal(a), generator.standard_normal(b)
 
 
-def _lengths(k: int, format: Format, generator: np.random.Generator) -> tuple[Array, ...]:
-    rows, columns = (4, 8) if k > 4096 else (16, 24)
-    return _shapes((rows, k), (k, columns), format, generator)
-
-
-def _single_row(k: int, format: Format, generator: np.random.Generator) -> tuple[Array, ...]:
-    return _shapes((1, k), (k, 64), format, generator)
+def _sizes() -> list[tuple[int, int, int]]:
+    """Lengths of sums, with fewer rows and columns of long ones."""
+    return [(k, 4, 8) if k > 4096 else (k, 16, 24) for k in LENGTHS]
 
 
 def _ill_conditioned(
@@ -168,11 +146,6 @@ def _layer(
 ) -> tuple[Array, ...]:
     x, weight = _shapes(shape, (out, shape[-1]), format, generator)
     return x, weight, generator.standard_normal(out)
-
-
-def _linear_lengths(k: int, format: Format, generator: np.random.Generator) -> tuple[Array, ...]:
-    rows, columns = (4, 8) if k > 4096 else (16, 24)
-    return _layer((rows, k), columns, format, generator)
 
 
 def _layer_scale(share: float, format: Format, generator: np.random.Generator) -> tuple[Array, ...]:

@@ -85,14 +85,8 @@ def of_linear_backward(
     partials = max(math.prod(x.shape[:-2]), 1)
     ones = np.ones((1, 1, count), dy.dtype)
     dx = Contraction(slopes, weight[None], _zero(), _zero(), x.shape)
-    dweight = Contraction(
-        _transpose(slopes),
-        x.reshape(1, count, inner),
-        _zero(),
-        _zero(),
-        weight.shape,
-        partials=partials,
-    )
+    factors = _transpose(slopes), x.reshape(1, count, inner)
+    dweight = Contraction(*factors, _zero(), _zero(), weight.shape, partials=partials)
     dbias = Contraction(ones, slopes, _zero(), _zero(), (out,), partials=partials)
     return dx, dweight, dbias
 

@@ -42,15 +42,15 @@ def _cancel(
     x: Array, column: Array, half: int, powers: Array, condition: float, format: Format
 ) -> None:
     """Rewrites the second half of the column so that the dot product falls to the wanted size."""
-    products = [_exact(a) * _exact(b) for a, b in zip(x[:half], column[:half], strict=True)]
+    products = [Fraction(a) * Fraction(b) for a, b in zip(x[:half], column[:half], strict=True)]
     total = sum(products, Fraction(0))
     size = sum((abs(product) for product in products), Fraction(0))
     for k in range(half, x.size):
         last = k == x.size - 1
-        wanted = 2 * size / Fraction(condition) if last else _exact(column[k] * powers[k])
-        column[k] = _rounded(np.float64(float((wanted - total) / _exact(x[k]))), format)
-        total += _exact(x[k]) * _exact(column[k])
-        size += abs(_exact(x[k]) * _exact(column[k]))
+        wanted = 2 * size / Fraction(condition) if last else Fraction(column[k] * powers[k])
+        column[k] = _rounded(np.float64(float((wanted - total) / Fraction(x[k]))), format)
+        total += Fraction(x[k]) * Fraction(column[k])
+        size += abs(Fraction(x[k]) * Fraction(column[k]))
 
 
 def _away_from_zero(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -60,7 +60,3 @@ def _away_from_zero(generator: np.random.Generator, shape: tuple[int, ...]) -> A
 
 def _rounded(values: Any, format: Format) -> Array:
     return formats.round_to(values, format).astype(np.float64)
-
-
-def _exact(value: Any) -> Fraction:
-    return Fraction(float(value))

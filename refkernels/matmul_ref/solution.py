@@ -15,54 +15,44 @@ from refkernels.matmul_ref.contraction import Contraction
 Floats = bounds.Floats
 
 
+def each(reading: Callable[..., Any], products: Any, *others: Any, **options: Any) -> Any:
+    """A reading of a product, or of each one of a named tuple of products; `others` are read beside
+    them."""
+    if isinstance(products, Contraction):
+        return reading(products, *others, **options)
+    rows = zip(products, *others, strict=True)
+    return type(products)(*(reading(*row, **options) for row in rows))
+
+
 @dataclass(frozen=True)
 class ProductSolution:
-    """A `refkernels.op.Solution`. `parts`: one product for each output; `enclosures` and `arrays`
-    combine the outputs into the op's result."""
+    """A `refkernels.op.Solution` of a product, or of a named tuple of them."""
 
-    parts: tuple[Contraction, ...]
+    products: Any
     certify: Certify
-    enclosures: Callable[..., Any]
-    arrays: Callable[..., Any]
 
-    @property
+    @cached_property
+    @with_default_fenv
     def answer(self) -> Any:
-        return self.enclosures(*self._answers)
+        return each(oracle.evaluate, self.products, certify=self.certify)
+
+    @cached_property
+    @with_default_fenv
+    def _magnitudes(self) -> Any:
+        return each(bounds.magnitudes, self.products)
 
     @with_default_fenv
     def bound(self, format: Format) -> Any:
-        parts = zip(self.parts, self._answers, self._magnitudes, strict=True)
-        return self.arrays(*(bounds.rounding_bound(p, format, z, total) for p, z, total in parts))
+        def read(product: Contraction, exact: Enclosure, total: Floats) -> Floats:
+            return bounds.rounding_bound(product, format, exact, total)
+
+        return each(read, self.products, self.answer, self._magnitudes)
 
     @with_default_fenv
     def condition(self) -> Any:
-        parts = zip(self.parts, self._answers, self._magnitudes, strict=True)
-        return self.arrays(*(bounds.condition(p, z, total) for p, z, total in parts))
-
-    @cached_property
-    @with_default_fenv
-    def _answers(self) -> tuple[Enclosure, ...]:
-        return tuple(oracle.evaluate(part, self.certify) for part in self.parts)
-
-    @cached_property
-    @with_default_fenv
-    def _magnitudes(self) -> tuple[Floats, ...]:
-        return tuple(map(bounds.magnitudes, self.parts))
+        return each(bounds.condition, self.products, self.answer, self._magnitudes)
 
 
-def alone(output: Any) -> Any:
-    """The result of an op with one output."""
-    return output
-
-
-def solver(
-    products: Callable[..., Any], enclosures: Any = alone, arrays: Any = alone
-) -> Callable[..., ProductSolution]:
+def solver(products: Callable[..., Any]) -> Callable[..., ProductSolution]:
     """What solves an op whose arrays `products` makes a product of, or one for each gradient."""
-
-    def solve(*, certify: Certify, **named: Any) -> ProductSolution:
-        parts = products(**named)
-        parts = parts if isinstance(parts, tuple) else (parts,)
-        return ProductSolution(parts, certify, enclosures, arrays)
-
-    return solve
+    return lambda *, certify, **named: ProductSolution(products(**named), certify)

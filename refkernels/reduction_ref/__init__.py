@@ -1,12 +1,12 @@
-"""Reductions along any axes, with their gradients, certified: sum, mean, var, std, norm, prod, max
-and cumsum.
+"""Reductions along any axes, with their gradients, certified: sum, mean, var, std, norm, prod, max,
+cumsum, and the place of the largest number, argmax.
 
     sum(x, axis=-1), ...                              -> Enclosure
     sum_backward(dy, x, axis=-1), ...                 -> Enclosure
 
 `axis` is an integer, several of them, or None for all; y lacks these axes (cumsum goes along one,
-and keeps it). float64 sums are exact however much cancels. `formulas` holds the formulas, `faults`
-the wrong ways; `OPS` lists the ops. Bounds are proven for sums and products in any order.
+and keeps it). float64 sums are exact however much cancels. `formulas` holds the formulas and the
+wrong ways; `OPS` lists the ops. Bounds are proven for sums and products in any order.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from refkernels.op import Direction, Invariant
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.axes import along
 from refkernels.ops.public import enclosure_of, gradients_of, public_names
-from refkernels.reduction_ref import faults, formulas
+from refkernels.reduction_ref import formulas
 from refkernels.reduction_ref.cases import cases_of
-
-Axis = int | tuple[int, ...] | None
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
@@ -36,7 +34,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     return Prepared(moved, params, restore)
 
 
-def _prepare_prod(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+def _prepare_prod(inputs: dict[str, Any], params: dict[str, Any], _: Direction) -> Prepared:
     moved, restore = along(inputs, params["axis"])
     return Prepared({**moved, "zero": moved["x"] == 0}, {}, restore)
 
@@ -52,9 +50,18 @@ def _prepare_max(inputs: dict[str, Any], params: dict[str, Any], direction: Dire
     return Prepared({**moved, "first": first, "largest": largest}, {}, restore)
 
 
-def _prepare_cumsum(
-    inputs: dict[str, Any], params: dict[str, Any], direction: Direction
-) -> Prepared:
+def _prepare_place(inputs: dict[str, Any], params: dict[str, Any], _: Direction) -> Prepared:
+    """Ranks for numbers that are not all finite: NaN is the largest, as in NumPy and PyTorch."""
+    moved, restore = along(inputs, params["axis"])
+    x = moved["x"]
+    if not x.shape[-1] and 0 not in x.shape[:-1]:
+        raise ValueError(f"x has shape {inputs['x'].shape}: no elements have no largest one.")
+    if not np.isfinite(x).all():
+        x = np.unique(x, return_inverse=True)[1].reshape(x.shape).astype(np.float64)
+    return Prepared({"x": x}, {}, restore)
+
+
+def _prepare_cumsum(inputs: dict[str, Any], params: dict[str, Any], _: Direction) -> Prepared:
     moved, restore = along(inputs, params["axis"], ("x", "dy"), several=False)
     return Prepared(moved, {}, restore)
 
@@ -86,16 +93,18 @@ STD = _op(
     backward_truth=formulas.shifted_std_gradient, **_SPREAD,
 )  # fmt: skip
 NORM = _op(
-    "norm", formulas.norm, backward={"divided": formulas.by_norm}, faults=faults.NORM,
+    "norm", formulas.norm, backward={"divided": formulas.by_norm}, faults=formulas.NORM_FAULTS,
     invariants=(_NOT_NEGATIVE,),
 )  # fmt: skip
 PROD = _op(
-    "prod", formulas.prod, faults=faults.PROD, prepare=_prepare_prod,
+    "prod", formulas.prod, faults=formulas.PROD_FAULTS, prepare=_prepare_prod,
     backward={"others": formulas.by_others, "quotient": formulas.by_quotient},
 )  # fmt: skip
-MAX = _op("max", formulas.largest, faults=faults.MAX, prepare=_prepare_max)
+MAX = _op("max", formulas.largest, faults=formulas.MAX_FAULTS, prepare=_prepare_max)
 CUMSUM = _op("cumsum", formulas.cumsum, "y[... n]", _prepare_cumsum)
-OPS = (SUM, MEAN, VAR, STD, NORM, PROD, MAX, CUMSUM)
+_PLACE: dict[str, Any] = {"faults": formulas.PLACE_FAULTS, "gradients": ()}
+ARGMAX = _op("argmax", formulas.place, "y[...]:low", _prepare_place, **_PLACE)
+OPS = (SUM, MEAN, VAR, STD, NORM, PROD, MAX, CUMSUM, ARGMAX)
 __all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
@@ -198,6 +207,14 @@ def cumsum() -> None:
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
 
     Gradient: dx_i = dy_i + ... + dy_n. dy has x's shape.
+    """
+
+
+@_enclosure
+def argmax() -> None:
+    """y = the place of the largest x along the axes, exactly: of equal numbers the first, of a NaN
+    its own, and in C order where there are several axes. y holds whole numbers. Otherwise as `sum`.
+    Source: NumPy documentation, `numpy.argmax`.
     """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.op import DTYPES, Case
+from refkernels.op import DIRECTIONS, DTYPES, Case
 from refkernels.ops.axes import axes_of
 from refkernels.ops.cases import Arrays, case
 
@@ -28,13 +28,14 @@ def _cases(op: str) -> list[Case]:
     make, ddof = partial(_case, op), {"ddof": 1} if op in ("var", "std") else {}
     spread = 0.01 if op == "prod" else 1.0  # products stay near 1
     centre = 1.0 if op == "prod" else 0.0
+    rough = DIRECTIONS[:1] if op == "std" else DIRECTIONS  # its root has no slope at 0
     listed = [
         *(
             make(
                 "row_length",
                 {"n": n},
-                _normal(_rows(n), n, centre, spread),
-                directions=_smooth("std" if op == "std" and n == 1 else ""),
+                _normal(int(np.clip(8192 // n, 2, 32)), n, centre, spread),
+                directions=rough if n == 1 else DIRECTIONS,
             )
             for n in (1, 2, 3, 17, 257, 1000, 4096)
         ),
@@ -47,16 +48,16 @@ def _cases(op: str) -> list[Case]:
                 _WIDE,
             )
             for n in ((10**4,) if op == "prod" else (10**5, 10**6))
-            for m, s in OFFSETS[: 1 if op in ("prod", "max") else 2]
+            for m, s in OFFSETS[: 1 if op in ("prod", "max", "argmax") else 2]
         ),
         make(
             "axes",
             {"axis": "0,2"},
             _cube(centre, spread),
-            {"axis": -2 if op == "cumsum" else [0, 2]},
+            {"axis": -2 if op in ("cumsum", "argmax") else [0, 2]},
         ),
-        make("integers", {"n": 100}, _integers),
-        make("constant", {"n": 7}, _constant, directions=_smooth(op)),
+        make("integers", {"n": 100}, lambda rng: rng.integers(-1, 2, (16, 100))),
+        make("constant", {"n": 7}, _constant, directions=rough),
         make("specials", {}, _specials, directions=("forward",)),
         make("invariance", {"rows": 37, "n": 257}, _normal(37, 257, centre, spread)),
     ]
@@ -72,25 +73,20 @@ def _cases(op: str) -> list[Case]:
         listed.append(make("small", {"scale": 1e-9, "n": 17}, _normal(32, 17, 0.0, 1e-9)))
     if op == "prod":
         listed.append(make("zeros", {"n": 7}, _zeros))
-    if op not in ("prod", "max"):
+    if op not in ("prod", "max", "argmax"):
         power = 6 if op == "cumsum" else 7  # neither first nor last: not of the core
         listed += [
             make("elements", {"n": n}, _uniform(n), {"axis": None}, ("float32",), ("forward",))
             for n in (10**3, 10**4, 10**power, 10**5)
         ]
-    if op == "max":
+    if op in ("max", "argmax"):
         listed.append(make("ties", {"n": 7}, lambda rng: np.round(rng.uniform(-2, 2, (64, 7)))))
     return listed
 
 
-def _smooth(op: str) -> Any:
-    """The root has no derivative where the variance is 0."""
-    return ("forward",) if op == "std" else ("forward", "backward")
-
-
 def _case(
     op: str, regime: str, parameters: Any, draw: Draw, params: Any = None,
-    dtypes: Any = DTYPES, directions: Any = ("forward", "backward"),
+    dtypes: Any = DTYPES, directions: Any = DIRECTIONS,
 ) -> Case:  # fmt: skip
     axis = (params or {}).get("axis", -1)
 
@@ -98,35 +94,26 @@ def _case(
         x = np.asarray(draw(rng), np.float64)
         axes = axes_of(axis, x.shape)
         shape = x.shape if op == "cumsum" else np.delete(x.shape, axes)
-        return {"dy": rng.standard_normal(shape), "x": x}
+        return {"x": x} if op == "argmax" else {"dy": rng.standard_normal(shape), "x": x}
 
     if op == "cumsum" and axis is None:
         params = {"axis": 0}
         flat = draw
         draw = lambda rng: flat(rng).reshape(-1)  # noqa: E731
+    directions = DIRECTIONS[:1] if op == "argmax" else directions
     return case(op, regime, parameters, arrays, params, dtypes=dtypes, directions=directions)
-
-
-def _rows(n: int) -> int:
-    return int(np.clip(8192 // n, 2, 32))
 
 
 def _normal(rows: int, n: int, mean: float, spread: float) -> Draw:
     return lambda rng: mean + spread * rng.standard_normal((rows, n))
 
 
-def _uniform(n: int) -> Draw:
-    """Numbers of one sign, whose sums only grow."""
-    return lambda rng: rng.random((1, n))
-
-
 def _cube(mean: float, spread: float) -> Draw:
     return lambda rng: mean + spread * rng.standard_normal((3, 50, 5))
 
 
-def _integers(rng: Generator) -> Any:
-    """Every sum is exact, whatever the order."""
-    return rng.integers(-1, 2, (16, 100))
+def _uniform(n: int) -> Draw:
+    return lambda rng: rng.random((1, n))
 
 
 def _constant(rng: Generator) -> Any:

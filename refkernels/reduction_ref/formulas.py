@@ -5,6 +5,7 @@
     norm   (sum x_i²)^(1/2)                                dx_i = dy x_i / norm
     prod   x_1 ... x_n                                     dx_i = dy times the product of the others
     max    the largest                                     dx_i = dy / (number of the largest) there
+    argmax the first place of the largest
 
 sum, mean and cumsum are the contexts' own. The certified formulas of var and std subtract the first
 x, on which no result depends, so that both are 0 where x is constant.
@@ -17,33 +18,28 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.ops import Fault
 from refkernels.ops.formula import derived
 
 gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x",))
 
 
-def total(xp: Any, x: Any, **_: Any) -> Any:
-    return xp.sum(x)
+def _own(name: str) -> Any:
+    """The contexts' own reduction of that name."""
+    return lambda xp, x, **_: getattr(xp, name)(x)
 
 
-def mean(xp: Any, x: Any, **_: Any) -> Any:
-    return xp.mean(x)
+total, mean, norm, prod, largest, cumsum = map(
+    _own, ("sum", "mean", "norm", "prod", "max", "cumsum")
+)
 
 
-def norm(xp: Any, x: Any, **_: Any) -> Any:
-    return xp.norm(x)
-
-
-def prod(xp: Any, x: Any, **_: Any) -> Any:
-    return xp.prod(x)
-
-
-def largest(xp: Any, x: Any, **_: Any) -> Any:
-    return xp.max(x)
-
-
-def cumsum(xp: Any, x: Any, **_: Any) -> Any:
-    return xp.cumsum(x)
+def place(xp: Any, x: Any, last: bool = False, **_: Any) -> Any:
+    """The first place of the largest number, or its last one."""
+    numbers = xp.array(np.arange(x.shape[-1], dtype=np.float64))
+    if last:
+        return xp.max(xp.where(x < xp.max(x), xp.number(0), numbers))
+    return -xp.max(-xp.where(x < xp.max(x), xp.number(x.shape[-1]), numbers))
 
 
 # --- variance ---------------------------------------------------------------------------------
@@ -144,3 +140,43 @@ def by_quotient(xp: Any, dy: Any, x: Any, zero: Any, **_: Any) -> Any:
     y = xp.saved(xp.prod(x))
     quotient = xp.either(dy * y / divisor, dy * (y / divisor))
     return xp.where(zero, dy * xp.others(x), quotient)
+
+
+# --- wrong ways, as they occur in kernels ------------------------------------------------
+
+
+def _to_first(xp: Any, dy: Any, x: Any, first: Any, **_: Any) -> Any:
+    return xp.where(first, dy, xp.number(0))
+
+
+def _to_all(xp: Any, dy: Any, x: Any, largest: Any, **_: Any) -> Any:
+    return xp.where(largest, dy, xp.number(0))
+
+
+def _beside_norm(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
+    """As in PaddlePaddle: dx of a row of zeros is 0, and that of small numbers is too small."""
+    return dy * x / (xp.norm(x) + xp.number(_GUARD))
+
+
+def _floored(xp: Any, x: Any, **_: Any) -> Any:
+    """As in MindSpore, also for zeros."""
+    return xp.maximum(xp.norm(x), xp.number(_GUARD))
+
+
+def _over_floored(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
+    return dy * x / _floored(xp, x)
+
+
+_GUARD = 1e-12
+NORM_FAULTS = (
+    Fault("eps_beside_norm", backward=_beside_norm, details={"eps": _GUARD}),
+    Fault("norm_floored", _floored, _over_floored, details={"floor": _GUARD}),
+)
+MAX_FAULTS = (
+    Fault("gradient_to_first", backward=_to_first),
+    Fault("gradient_to_all", backward=_to_all),
+)
+PLACE_FAULTS = (Fault("ties_to_last", partial(place, last=True)),)
+PROD_FAULTS = (
+    Fault("divided_by_zero_factor", backward=lambda xp, dy, x, **_: dy * xp.prod(x) / x),
+)

@@ -43,7 +43,7 @@ def running(xp: Any, x: Any, present: Bools, **_: Any) -> Any:
         new = _at(finite, t, xp)
         if t:
             last, seen = y[-1], present[..., t : t + 1]
-            merged = xp.maximum(last, new) + xp.log1p(xp.exp(-abs(last - new)))
+            merged = xp.logaddexp(last, new)
             new = xp.where(seen & started[..., t - 1 : t], merged, xp.where(seen, new, last))
         y.append(new)
     return xp.where(started, xp.concatenate(y), x) if y else x

@@ -95,6 +95,9 @@ def convolution(
 
 PRODUCTS = {
     "matmul": lambda a, b: a @ b,
+    "einsum": lambda a, b, c=None, equation="...ik,...kj->...ij": np.einsum(
+        equation, *((a, b) if c is None else (a, b, c))
+    ),
     "linear": linear,
     "scaled_matmul": scaled_matmul,
     "lora_linear": lora_linear,

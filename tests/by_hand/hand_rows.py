@@ -158,6 +158,7 @@ REDUCTIONS = {
     "prod": lambda x, axis=-1: x.prod(axes_of(axis)),
     "max": lambda x, axis=-1: x.max(axes_of(axis)),
     "cumsum": lambda x, axis=-1: x.cumsum(axis),
+    "argmax": lambda x, axis=-1: x.argmax(axis) + 0 * x.max(axes_of(axis)),
 }
 
 

@@ -101,6 +101,7 @@ BINARY = {
     "divide": lambda xp, a, b: a / b,
     "quotient": lambda xp, a, b: xp.quotient(a, b),
     "maximum": lambda xp, a, b: xp.maximum(a, b),
+    "logaddexp": lambda xp, a, b: xp.logaddexp(a, b),
     "minimum": lambda xp, a, b: xp.minimum(a, b),
     "where": lambda xp, a, b: xp.where(a < b, a * b, a + b),
 }

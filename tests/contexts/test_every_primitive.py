@@ -54,21 +54,9 @@ OTHERS = {
     "take_along_axis": lambda xp, a: xp.take_along_axis(a, np.array([[2], [0]])),
 }
 IN_RULES = {
-    *(
-        "negative",
-        "absolute",
-        "square",
-        "power",
-        "clip",
-        "round",
-        "floor",
-        "quotient",
-        "step",
-        "function",
-        "primitive",
-        *FUNCTIONS,
-    ),
-    *("add", "subtract", "multiply", "divide", "maximum", "minimum", "where"),
+    *("negative", "absolute", "square", "power", "clip", "round", "floor", "quotient", "step"),
+    *("function", "primitive", *FUNCTIONS),
+    *("add", "subtract", "multiply", "divide", "maximum", "minimum", "logaddexp", "where"),
     *("sum", "mean", "max", "cumsum", "norm", "prod", "others", "welford", "newton_schulz"),
     *("matmul", "transpose", "scatter_add", "concatenate", "take"),
 }
@@ -78,7 +66,7 @@ RULES = {
     **ROWS,
     **OTHERS,
 }
-NO_FRACTIONS = {*FUNCTIONS, "pi", "pivot"} - {"sqrt", "rsqrt"}  # whose values are not fractions
+NO_FRACTIONS = {*FUNCTIONS, "logaddexp", "pi", "pivot"} - {"sqrt", "rsqrt"}  # are the values
 COMPUTED = [
     *(RoundedArithmetic("float32"), RoundedArithmetic("bfloat16"), Unbounded()),
     *(Shuffled(0), Doubles()),

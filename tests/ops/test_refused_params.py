@@ -38,7 +38,8 @@ def refused(param: str, default: Any) -> tuple[Any, ...]:
     if isinstance(default, bool):
         return (*OF_NO_PARAM, "1", 1, 0.0, "True", None)
     if isinstance(default, str) and not isinstance(default, TextOrNumbers):
-        return (*OF_NO_PARAM, True, 1, 3.9, None, "", default.upper(), f"{default} ")
+        others = () if "->" in default else (default.upper(), f"{default} ")
+        return (*OF_NO_PARAM, True, 1, 3.9, None, "", *others)
     if isinstance(default, float):
         return (*OF_NO_PARAM, *NO_NUMBERS, None, (3.9,), float("nan"), 2**53 + 1)
     return (*OF_NO_PARAM, *NO_NUMBERS, *(() if default is None else NO_COUNTS))
