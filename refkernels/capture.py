@@ -53,10 +53,6 @@ _DTYPES = {
     "uint32": "U32", "int64": "I64", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
     "float32": "F32", "float64": "F64",
 }  # fmt: skip
-_SIZES = {
-    "BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "I32": 4, "U32": 4, "I64": 8, "U64": 8,
-    "F16": 2, "BF16": 2, "F32": 4, "F64": 8,
-}  # fmt: skip
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64",
             "int": "int32", "short": "int16", "bool_": "bool", "byte": "uint8"}  # fmt: skip
 
@@ -89,6 +85,7 @@ _ARITHMETIC = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "FLAGS_", "ATEN_", "CUBLAS_"
 _DRAWING = re.compile("drop|rand|bernoulli|multinomial|normal_?$|uniform_?$")
 _ROOT = "(root)"
 _WORTH_SHARING = 1024  # bytes of a tensor
+_LEAST_ROOM = 2**23  # bytes of a step's tensors of layers, however small the model is
 _SAMPLE = 512  # of its bytes, by which tensors that may be equal are found
 
 
@@ -217,28 +214,32 @@ def _write_whole(path, write):
         raise
 
 
-def _repeated(tensors):
-    """{name: an earlier name with the same bytes}: what one layer returns and the next receives,
-    gradients that nothing clips."""
+def _repeated(tensors, kept=None):
+    """{name: [an earlier name with the same bytes, shape]}: what one layer returns and the next
+    receives, gradients that nothing clips; and the places of tensors that are `kept` in the file of
+    an earlier step."""
     seen, repeated = {}, {}
-    for name, (dtype, array) in tensors.items():
+    for name, pair in tensors.items():
+        dtype, array = pair
+        if kept and name in kept and kept[name][0] is pair:
+            repeated[name] = kept[name][1]
         if array.nbytes >= _WORTH_SHARING:
             content = _bytes(array)
             sample = content[:: max(1, content.size // _SAMPLE)].tobytes()
             first = seen.setdefault((dtype, content.size, sample), name)
             if first != name and np.array_equal(_bytes(tensors[first][1]), content):
-                repeated[name] = first
+                of, _, *step = repeated.get(first, [first, None])
+                repeated.setdefault(name, [of, list(array.shape), *step])
     return repeated
 
 
 def write_safetensors(path, tensors, metadata, repeated):
     """tensors: name -> (dtype, array). The widest dtypes come first, so every tensor is aligned.
-    `repeated`, of `_repeated`, is no tensor of the file: the metadata has {name: (of, shape)}."""
+    `repeated`, of `_repeated`, is no tensor of the file: the metadata has its places."""
     if repeated:
-        places = {name: [of, list(tensors[name][1].shape)] for name, of in repeated.items()}
-        metadata = dict(metadata, repeated=json.dumps(places))
+        metadata = dict(metadata, repeated=json.dumps(repeated))
     tensors = {name: pair for name, pair in tensors.items() if name not in repeated}
-    names = sorted(tensors, key=lambda name: (-_SIZES[tensors[name][0]], name))
+    names = sorted(tensors, key=lambda name: (-tensors[name][1].itemsize, name))
     header, end = {"__metadata__": metadata}, 0
     for name in names:
         dtype, array = tensors[name]
@@ -437,9 +438,6 @@ class _Framework:
     def flags(self):
         return {}
 
-    def seed(self):
-        return None
-
     def listen(self):
         """Count random draws if the generators' states do not show them; return a function that
         stops counting."""
@@ -448,9 +446,6 @@ class _Framework:
     def random_state(self):
         """A value that changes whenever random numbers are drawn."""
         return self.api.get_rng_state().numpy().tobytes()
-
-    def accelerator(self):
-        return None
 
 
 def _arguments(instance):
@@ -603,17 +598,10 @@ class _Torch(_Framework):
             "mkldnn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
         }
 
-    def seed(self):
-        return self.api.initial_seed()
-
     def random_state(self):
         cuda = self.api.cuda
         states = cuda.get_rng_state_all() if cuda.is_initialized() else []
         return b"".join(state.numpy().tobytes() for state in [self.api.get_rng_state(), *states])
-
-    def accelerator(self):
-        cuda = self.api.cuda
-        return cuda.get_device_name() if cuda.is_available() else None
 
 
 class _Paddle(_Framework):
@@ -745,20 +733,12 @@ class _Paddle(_Framework):
             values = self.api.get_flags(names)
         return dict(_simple(values), default_dtype=self.api.get_default_dtype())
 
-    def seed(self):
-        return int(self.api.framework.core.default_cpu_generator().initial_seed())
-
     def random_state(self):
         """The words of each generator's state, without its address in memory."""
         return [
             [word for word in str(state).split() if not word.startswith("0x")]
             for state in self.api.get_rng_state()
         ]
-
-    def accelerator(self):
-        device = self.api.device
-        seen = self.api.is_compiled_with_cuda() and device.cuda.device_count()
-        return device.cuda.get_device_name() if seen else None
 
 
 class _OneFlow(_Framework):
@@ -819,9 +799,6 @@ class _OneFlow(_Framework):
                 placement=parameter.placement, sbp=[self.api.sbp.broadcast] * len(parameter.sbp)
             )
             parameter.copy_(whole.to_global(sbp=parameter.sbp))
-
-    def seed(self):
-        return self.api.initial_seed() if hasattr(self.api, "initial_seed") else None
 
     def listen(self):
         """Count calls of the functions that draw: OneFlow's generators do not show their draws."""
@@ -945,8 +922,9 @@ class _MindSpore(_Framework):
         if hasattr(optimizer, "param_groups"):
             return super().groups(optimizer)
         shared = self.defaults(optimizer)
-        parameters, rates = list(optimizer.parameters), self._rates(optimizer)
-        decays = optimizer.weight_decay
+        parameters, rates = list(optimizer.parameters), optimizer.get_lr()  # one, or each's own
+        rates = list(rates) if isinstance(rates, (tuple, list)) else [rates] * len(parameters)
+        rates, decays = [float(self.scalar(rate)) for rate in rates], optimizer.weight_decay
         if not isinstance(decays, tuple):
             return [(parameters, dict(shared, lr=rates[0]))]
         parameters_by_setting = OrderedDict()
@@ -957,13 +935,6 @@ class _MindSpore(_Framework):
             (members, dict(shared, lr=rate, weight_decay=decay))
             for (rate, decay), members in parameters_by_setting.items()
         ]
-
-    def _rates(self, optimizer):
-        """The learning rate of each parameter."""
-        rates = optimizer.get_lr()
-        if not isinstance(rates, (tuple, list)):
-            rates = [rates] * len(optimizer.parameters)
-        return [float(self.scalar(rate)) for rate in rates]
 
     def exempt(self, optimizer, names):
         flags = getattr(optimizer, "decay_flags", None)
@@ -999,9 +970,6 @@ class _MindSpore(_Framework):
             with contextlib.suppress(ValueError, TypeError, KeyError, RuntimeError):
                 values[name] = _plain(self.api.get_context(name))
         return values
-
-    def seed(self):
-        return self.api.get_seed()
 
     def listen(self):
         """Count requests for a seed: each draw makes one, and leaves no other trace."""
@@ -1055,7 +1023,6 @@ def tracer(torch):
     """
     from torch.multiprocessing.reductions import StorageWeakRef
     from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_flatten
 
     named = (torch.dtype, torch.device, torch.layout, torch.memory_format)
     own = (os.path.dirname(os.path.abspath(torch.__file__)) + os.sep, os.path.abspath(__file__))
@@ -1179,7 +1146,7 @@ def tracer(torch):
             aliases = [value.alias_info for value in function._schema.returns]
             moves = any(alias is not None and not alias.is_write for alias in aliases)
             random_ = torch.Tag.nondeterministic_seeded in function.tags
-            for value in tree_flatten(result)[0]:
+            for _, value in _leaves(result):
                 if not isinstance(value, torch.Tensor) or not plain(value):
                     numbers.append(None)
                     norms.append(None)
@@ -1357,11 +1324,10 @@ class Capture:
         self._traced = False
         self._never_called, self._order = [], []
         self._last_calls = {}
-        self._size, self._chosen_steps = None, 0
+        self._chosen_steps, self._kept, self._state_words = 0, {}, {}
         self._undo, self._undo_step = [], []
         self._gate = [self]  # emptied at exit: hooks and wrappers may outlive the capture
         self._permanent_hooks = False
-        self._state_words = {}
         self._optimizer_record = self._describe_optimizer()
         lines = os.devnull
         if self._writes:
@@ -1614,9 +1580,10 @@ class Capture:
 
     def _check_room(self):
         arrays = [self._framework.host(value, copy=False)[1] for value in self._parameters.values()]
+        self._weight_bytes = size = sum(array.nbytes for array in arrays)
         if not self._writes:
             return
-        size, free = sum(array.nbytes for array in arrays), shutil.disk_usage(self._folder).free
+        free = shutil.disk_usage(self._folder).free
         # Parameters and two words of state, before and after; gradients, twice.
         least = size * (8 if self._optimizer is not None else 2)
         count = len([step for step in self._steps if step >= self._first_step])
@@ -1639,15 +1606,18 @@ class Capture:
 
     # ------------------------------------------------------------------ a step
 
+    def _is_chosen(self, step):
+        return step in self._steps or (self._every > 0 and step % self._every == 0)
+
     def _begin(self):
         """Prepare the next step."""
-        due = [every > 0 and self._step % every == 0 for every in (self._every, self._hash_every)]
-        self._chosen = self._step in self._steps or due[0]
-        self._hashing = self._chosen or due[1]
+        self._chosen = self._is_chosen(self._step)
+        self._hashing = self._chosen or (self._hash_every and self._step % self._hash_every == 0)
         self._updates, self._rates, self._norm, self._gradient_hash = 0, None, None, None
         self._changed, self._updated = None, False
         self._tensors, self._scalars, self._calls = {}, {}, OrderedDict()
-        self._inside = 0
+        self._inside, self._light, self._kinds = 0, set(), set()
+        self._room = max(_LEAST_ROOM, self._weight_bytes / 4)
         if not self._chosen:
             return
         framework = self._framework
@@ -1689,7 +1659,23 @@ class Capture:
         self._chosen = False
 
     def _put(self, name, tensor):
+        if name in self._kept:  # at the end of the last step: it has rarely changed since
+            pair, (dtype, array) = self._kept[name][0], self._framework.host(tensor, copy=False)
+            alike = (dtype, array.shape) == (pair[0], pair[1].shape)
+            if alike and np.array_equal(_bytes(array), _bytes(pair[1])):
+                self._tensors[name] = pair
+                return
         self._tensors[name] = self._framework.host(tensor)
+
+    def _keep(self, repeated):
+        """Keep what this step ends with, by its name at the beginning of the next, with its place
+        in a file."""
+        self._kept = {}
+        for name, pair in self._tensors.items() if self._is_chosen(self._step + 1) else ():
+            if name.endswith("/after"):
+                of, shape, *step = repeated.get(name, [name, list(pair[1].shape)])
+                place = [of, shape, *(step or [self._step])]
+                self._kept[name[: -len("after")] + "before"] = pair, place
 
     def _accumulated(self, name, gate):
         key = "gradients/%s/backward" % name
@@ -1739,12 +1725,25 @@ class Capture:
 
             return take
 
+        def run(args, kwargs):
+            self._listen(name, entering=True)
+            self._inside += 1
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self._inside -= 1
+                self._listen(name, entering=False)
+
         def forward(*args, **kwargs):
             if self._updated:  # the weights are no longer those that the step recorded
                 self._miss("Layers and functions called after the step's first update.")
                 return original(*args, **kwargs)
             call = self._calls.get(name, 0)
             self._calls[name] = call + 1
+            if call == 0:
+                self._weigh(name, owner, (args, kwargs))
+            if name in self._light:
+                return run(args, kwargs)
             forward_key = "layers/%s/forward/%d/" % (name, call)
             backward_key = "layers/%s/backward/%d/" % (name, call)
             passed = {}
@@ -1765,13 +1764,7 @@ class Capture:
                 self._put("%sinputs/self.%s" % (forward_key, key.lstrip("_")), value)
             args = [_mapped(value, str(place), enter) for place, value in enumerate(args)]
             kwargs = {key: _mapped(value, key, enter) for key, value in kwargs.items()}
-            self._listen(name, entering=True)
-            self._inside += 1
-            try:
-                result = original(*args, **kwargs)
-            finally:
-                self._inside -= 1
-            self._listen(name, entering=False)
+            result = run(args, kwargs)
             changed = [
                 value
                 for value, _, version in passed.values()
@@ -1786,6 +1779,7 @@ class Capture:
             for path, leaf in _leaves(result):
                 if framework.is_tensor(leaf):
                     self._put(forward_key + "outputs/" + path, leaf)
+                    self._room -= 2 * self._tensors[forward_key + "outputs/" + path][1].nbytes
                     if framework.differentiable(leaf):
                         framework.on_gradient(leaf, receive(backward_key + "cotangents/" + path))
                         differentiable.append(leaf)
@@ -1794,6 +1788,19 @@ class Capture:
             return result
 
         return forward
+
+    def _weigh(self, name, owner, given):
+        """Where every call is traced and the step's layers already hold as much as the model's
+        weights: leave out the tensors of a layer of a kind that it has."""
+        if self._trace is None or name in self._watched or self._globs != ["*"]:
+            return
+        tensors = [leaf for _, leaf in _leaves(given) if self._framework.is_tensor(leaf)]
+        tensors += self._framework.own_parameters(owner).values()
+        values = self._framework.hyperparameters(owner)
+        kind = str((type(owner), values, [(tensor.shape, tensor.dtype) for tensor in tensors]))
+        if kind in self._kinds and self._room < 0:
+            self._light.add(name)
+        self._kinds.add(kind)
 
     def _held(self, name, owner):
         """Tensors of a layer that are recorded with its calls: neither parameters nor buffers of
@@ -1968,26 +1975,24 @@ class Capture:
         self._never_called = [name for name in self._recorded if name not in self._order]
         if not self._writes:
             return None
-        repeated = _repeated(self._tensors)
+        repeated = _repeated(self._tensors, self._kept)
+        self._kept = {}
         size = sum(pair[1].nbytes for n, pair in self._tensors.items() if n not in repeated)
         free = shutil.disk_usage(self._folder).free
-        if self._size is None:
-            self._size = size
-            remaining = len([step for step in self._steps if step >= self._step])
-            told = "step %d takes %%s; the chosen steps together %%s; %%s are free" % self._step
-            self._tell(told, size, size * max(remaining, 1), free)
         if size > free:
             sizes = _readable(size), _readable(free)
             return self._refuse("it takes %s, and only %s are free" % sizes)
         metadata = {
             "format": FORMAT, "format_version": str(FORMAT_VERSION), "step": str(self._step),
             "rank": str(self._rank), "scalars": json.dumps(self._scalars),
+            "left_out": json.dumps(sorted(self._light)),
         }  # fmt: skip
         path = os.path.join(self._folder, "step_%06d.safetensors" % self._step)
         try:
             write_safetensors(path, self._tensors, metadata, repeated)
         except OSError as error:
             return self._refuse("it could not be written: %s" % error)
+        self._keep(repeated)
         return None
 
     def _refuse(self, reason):
@@ -2118,7 +2123,6 @@ class Capture:
                 "processor": platform.processor(),
                 "cpus": os.cpu_count(),
                 "parameters": sorted({parameter["device"] for parameter in parameters}),
-                "accelerator": framework.accelerator(),
             },
             flags=framework.flags(),
             environment={
@@ -2126,7 +2130,6 @@ class Capture:
                 for key, value in sorted(os.environ.items())
                 if key.startswith(_ARITHMETIC)
             },
-            seeds={framework.name: framework.seed()},
             rank=self._rank,
             world_size=self._world_size,
             steps=self._steps,

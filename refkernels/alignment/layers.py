@@ -34,6 +34,8 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
     uses = Counter(name for layer in rank.layers.values() for name in layer.parameters.values())
     for order, layer in enumerate(rank.layers.values()):
         calls = tensors.calls(layer.name)
+        if layer.name in tensors.left_out:
+            yield Unjudged(layer.name, layer.type, "the step has others of its kind, and no room")
         if not calls or rank.contains(layer.name):
             if calls and layer.parameters and layer.name != ROOT:
                 yield Unjudged(layer.name, layer.type, "it has layers and weights of its own")

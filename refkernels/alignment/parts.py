@@ -91,7 +91,7 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
             for run_tensors, layer_name in zip(tensors, (name, matched.layers[name]), strict=True)
         )
         cells_by_run = _cells(calls[0], calls[1], weights_a, weights_b, order)
-        digits = _digits(calls[0])
+        digits = _digits(calls[0]) if cells_by_run else 0.0
         if cells_by_run and any(abs(cell.factor - 1) > digits for cell in cells_by_run[0]):
             sides = [
                 _RunParts(

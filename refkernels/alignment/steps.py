@@ -92,6 +92,12 @@ class StepTensors:
         return tuple(self._calls)
 
     @cached_property
+    def left_out(self) -> tuple[str, ...]:
+        """The names of layers that were called, and left out for others of their kind."""
+        names = json_of(self.file.metadata.get("left_out", "[]"), f"{self.file.path}: left_out")
+        return tuple(map(str, names)) if isinstance(names, list) else ()
+
+    @cached_property
     def _calls(self) -> dict[str, tuple[LayerCall, ...]]:
         calls_by_layer: dict[str, dict[int, dict[str, dict[str, Any]]]] = {}
         for name in (*sorted(self.file), *sorted(self.scalars)):

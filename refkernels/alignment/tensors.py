@@ -49,11 +49,12 @@ def json_of(text: str, where: str) -> Any:
 class TensorFile(Mapping[str, Array]):
     """The tensors of a safetensors file by name: read-only arrays on the mapped file.
 
-    Iteration follows the header's order. `metadata`: the header's own strings. Raises CaptureError
-    for a file that contradicts its header.
+    Iteration follows the header's order. `metadata`: the header's own strings; `alone`: without
+    tensors that are in an earlier step's file. Raises CaptureError for a file that contradicts its
+    header.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], alone: bool = False) -> None:
         self.path = Path(path)
         try:
             with opened(self.path) as file:
@@ -75,8 +76,9 @@ class TensorFile(Mapping[str, Array]):
         self.metadata: dict[str, str] = metadata
         self._entries = {name: self._entry(name, entry) for name, entry in header.items()}
         self._check_spans(size - self._begin)
-        self._repeat(json_of(metadata.get("repeated", "{}"), f"{self.path}: repeated"))
         self._map: Array | None = None
+        self._files: dict[str, TensorFile] = {}  # of tensors that are repeated
+        self._repeat(json_of(metadata.get("repeated", "{}"), f"{self.path}: repeated"), alone)
 
     def _error(self, reason: str) -> CaptureError:
         return CaptureError(f"{self.path} is not a whole safetensors file: {reason}.")
@@ -116,21 +118,38 @@ class TensorFile(Mapping[str, Array]):
         if end != size:
             raise self._error(f"its tensors end at {end:,}, its bytes at {size:,}")
 
-    def _repeat(self, repeated: Any) -> None:
-        """Tensors with the bytes of another one, which the file holds once."""
+    def _repeat(self, repeated: Any, alone: bool) -> None:
+        """Tensors with the bytes of another one, which this file holds once, or that of an earlier
+        step."""
+        files: dict[tuple[int, ...], TensorFile] = {(): self}
         for name, place in repeated.items() if isinstance(repeated, dict) else ():
-            of, shape = place if isinstance(place, list) and len(place) == 2 else ("", [])
-            if of not in self._entries or name in self._entries or not _are_counts(shape):
+            of, shape, *step = place if isinstance(place, list) and len(place) in (2, 3) else "??"
+            if not _are_counts(step) or not _are_counts(shape) or name in self._entries:
                 raise self._error(f"{name!r} does not repeat one of its tensors")
-            dtype, _, begin, end = self._entries[of]
+            if step and alone:
+                continue
+            if tuple(step) not in files:
+                path = self.path.with_name(f"step_{step[0]:06d}.safetensors")
+                files[tuple(step)] = TensorFile(path, alone=True)
+            file = files[tuple(step)]
+            if of not in file._entries:
+                raise self._error(f"{name!r} does not repeat one of its tensors")
+            dtype, _, begin, end = file._entries[of]
             if end - begin != math.prod(shape) * dtype.itemsize:
                 raise self._error(f"{name!r} has {end - begin:,} bytes, but not that shape")
             self._entries[name] = dtype, tuple(shape), begin, end
+            self._files[name] = file
 
     def __getitem__(self, name: str) -> Array:
         dtype, shape, begin, end = self._entries[name]
         if begin == end:
             return np.empty(shape, dtype)
+        content = self._files.get(name, self)._content(begin, end)
+        if dtype == np.bool_ and content.max() > 1:
+            raise self._error(f"{name!r} is boolean and holds {content.max()}")
+        return content.view(dtype).reshape(shape)
+
+    def _content(self, begin: int, end: int) -> Array:
         if self._map is None:
             try:
                 self._map = np.memmap(self.path, np.uint8, "r")
@@ -138,10 +157,7 @@ class TensorFile(Mapping[str, Array]):
                 raise CaptureError(f"{self.path} cannot be mapped ({error}).") from None
         if self._map.size < self._begin + end:
             raise self._error("it was cut off while it was read")
-        content = self._map[self._begin + begin : self._begin + end]
-        if dtype == np.bool_ and content.max() > 1:
-            raise self._error(f"{name!r} is boolean and holds {content.max()}")
-        return content.view(dtype).reshape(shape)
+        return self._map[self._begin + begin : self._begin + end]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)

@@ -34,7 +34,7 @@ def described(
         "format": "refkernels-capture", "format_version": 1, "complete": False,
         "framework": "refkernels",
         "versions": {"refkernels": refkernels.__version__, "numpy": np.__version__},
-        "device": {"parameters": ["cpu"]}, "flags": {}, "environment": {}, "seeds": {},
+        "device": {"parameters": ["cpu"]}, "flags": {}, "environment": {},
         "rank": 0, "world_size": 1, "steps": [], "every": 0, "only": ["*"], "first_step": 0,
         "hash_every": 1, "notes": dict(notes or {}), "perturbed": None,
         "initial_parameters": hashed(weights), "model": model, "buffers": [],

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from captured import answer, run_script
 
+from refkernels.alignment.layers import read_layers
+from refkernels.alignment.question import Unjudged
 from refkernels.alignment.run import CaptureError, Rank, Run
 from refkernels.alignment.updates import moved_outside
 
@@ -16,7 +18,7 @@ SAME_BITS = (
     "plain", "only", "every", "in_place", "bfloat16", "double", "batch_norm", "dropout",
     "functional", "tied", "attention", "nested", "accumulated", "skipped", "twice", "changed",
     "scheduled", "mixed_precision", "checkpointed", "scripted", "compiled",
-    "whole_model_is_a_layer", "used_again", "averaged",
+    "whole_model_is_a_layer", "used_again", "averaged", "many_alike",
 )  # fmt: skip
 OTHERS = ("diverged", "watched", "without_optimizer", "raised", "killed", "full_disk", "refused")
 
@@ -57,6 +59,37 @@ def test_the_options_only_and_every_bound_what_is_written(rank_of: Any) -> None:
     assert "Left out by only=: middle, last." in rank.not_captured
     assert rank.tensors(0).parameter("last.weight") is not None
     assert rank_of("every").steps == (0, 3, 6)
+
+
+def test_layers_of_a_kind_that_is_recorded_are_left_out_where_a_step_has_no_room(
+    rank_of: Any,
+) -> None:
+    """The last layer is of another kind; a layer that is called twice is recorded twice."""
+    tensors = rank_of("many_alike").tensors(0)
+    assert tensors.layers == ("first", "last", "middle.0")
+    assert [len(tensors.calls(name)) for name in tensors.layers] == [1, 1, 2]
+    assert tensors.left_out == ("middle.2",)
+    unjudged = [item for item in read_layers(rank_of("many_alike"), 0, tensors)
+                if isinstance(item, Unjudged)]  # fmt: skip
+    assert [item.name for item in unjudged] == ["middle.2"]
+
+
+def test_what_a_step_begins_with_is_what_the_last_one_ended_with(
+    rank_of: Any, folder: Path
+) -> None:
+    """It is written once, unless it has moved since."""
+    sizes = {
+        name: [
+            (folder / name / "rank_0" / f"step_{k:06d}.safetensors").stat().st_size for k in (0, 1)
+        ]
+        for name in ("plain", "averaged")
+    }
+    assert sizes["averaged"][1] > sizes["plain"][1]
+    for name, moved in (("plain", False), ("averaged", True)):
+        before, after = rank_of(name).tensors(1), rank_of(name).tensors(0)
+        for weight in rank_of(name).parameters:
+            old, new = before.parameter(weight), after.parameter(weight, "after")
+            assert (old.tobytes() != new.tobytes()) == (moved and weight == "first.weight")
 
 
 def test_outputs_are_those_before_a_change_in_place(rank_of: Any) -> None:

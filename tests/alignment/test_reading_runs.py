@@ -65,7 +65,7 @@ def test_what_the_probe_writes_is_read_back(tmp_path: Path) -> None:
     tensors["input"] = "F32", tensors["output"][1].copy().reshape(70, 6)
     path = tmp_path / "x.safetensors"
     repeated = _repeated(tensors)
-    assert repeated == {"input": "output"}
+    assert repeated == {"input": ["output", [70, 6]]}
     write_safetensors(str(path), tensors, {"step": "1"}, repeated)
     assert list(tmp_path.iterdir()) == [path]
     assert path.stat().st_size < 2 * tensors["output"][1].nbytes + 2000  # it is there once
@@ -78,9 +78,35 @@ def test_what_the_probe_writes_is_read_back(tmp_path: Path) -> None:
         assert file[name].flags.aligned
 
 
-@pytest.mark.parametrize("place", [["none", [420]], ["output", [421]], ["output"], 3])
+def test_what_a_step_begins_with_may_be_in_the_file_of_an_earlier_one(tmp_path: Path) -> None:
+    array = np.arange(300, dtype=np.float32)
+    pair, twin, wide = ("F32", array), ("F32", array.copy()), ("F32", array.reshape(3, 100))
+    kept = {"w/before": (pair, ["w/after", [300], 0]), "v/before": (twin, ["v/after", [300], 0])}
+    tensors = {"w/before": pair, "v/before": wide, "w/after": twin}
+    repeated = _repeated(tensors, kept)
+    assert repeated == {  # v has moved since; w is told from the first file that has it
+        "w/before": ["w/after", [300], 0],
+        "v/before": ["w/after", [3, 100], 0],
+        "w/after": ["w/after", [300], 0],
+    }
+    first, second = (tmp_path / f"step_{step:06d}.safetensors" for step in (0, 1))
+    write_safetensors(str(first), {"w/after": pair}, {}, {})
+    write_safetensors(str(second), tensors, {}, repeated)
+    file = TensorFile(second)
+    assert set(file) == set(tensors)
+    for name, (_, expected) in tensors.items():
+        np.testing.assert_array_equal(file[name], expected)
+    first.unlink()
+    with pytest.raises(CaptureError, match="step_000000"):
+        TensorFile(second)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [["none", [420]], ["output", [421]], ["output"], 3, ["none", [420], 0], ["output", [420], -1]],
+)
 def test_a_tensor_that_repeats_no_other_is_refused(tmp_path: Path, place: object) -> None:
-    path = tmp_path / "x.safetensors"
+    path = tmp_path / "step_000000.safetensors"
     words = {"repeated": json.dumps({"input": place})}
     write_safetensors(str(path), {"output": ("F32", np.ones(420, np.float32))}, words, {})
     with pytest.raises(CaptureError, match="input"):

@@ -5,8 +5,11 @@ all tensors that see this memory. `RecordedProgram.run` makes all values. `Exact
 depends on edits of some calls, and leaves the rest.
 """
 
+import functools
 import json
 import math
+import mmap
+import os
 import struct
 
 import in_torch  # of refkernels.profiling
@@ -27,25 +30,31 @@ class Unseen(Exception):
     """Why a program cannot be run again, in one sentence."""
 
 
+@functools.cache
 def opened(path):
-    """(tensors by name, lazily) of a safetensors file."""
+    """(header, tensors by name) of a safetensors file, or of one that has some of its tensors."""
     with open(path, "rb") as file:
-        content = file.read()
-    (length,) = struct.unpack("<Q", content[:8])
-    header = json.loads(content[8 : 8 + length])
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    start = 8 + struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:start])
     repeated = json.loads(header.pop("__metadata__", {}).get("repeated", "{}"))
-    header.update({name: {**header[of], "shape": shape} for name, (of, shape) in repeated.items()})
-    body = memoryview(bytearray(content[8 + length :]))
 
     def tensor(name):
-        entry = header[name]
+        of, shape, *step = repeated.get(name, [name, None])
+        if step:
+            earlier = os.path.join(os.path.dirname(path), "step_%06d.safetensors" % step[0])
+            return opened(earlier)[1](of).reshape(shape)
+        entry = header[of]
+        shape, dtype = shape or entry["shape"], DTYPES[entry["dtype"]]
         begin, end = entry["data_offsets"]
-        dtype = DTYPES[entry["dtype"]]
         if begin == end:
-            return torch.empty(entry["shape"], dtype=dtype)
-        return torch.frombuffer(body[begin:end], dtype=dtype).reshape(entry["shape"])
+            return torch.empty(shape, dtype=dtype)
+        count = (end - begin) // dtype.itemsize
+        return torch.frombuffer(content, dtype=dtype, offset=start + begin, count=count).reshape(
+            shape
+        )
 
-    return header, tensor
+    return {**header, **repeated}, tensor
 
 
 class RecordedProgram:
