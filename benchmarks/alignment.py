@@ -1,13 +1,13 @@
 """Faults of a training: are they named from its first step, and when does its loss curve show them?
 
-    python benchmarks/alignment.py [--steps 200] [--nulls 10] [--out FILE]
+    python benchmarks/alignment.py [--steps 200] [--nulls 10] [--out FILE] [--costs ROUNDS]
 
 Other definitions are planted one at a time in a small transformer, which torch trains in float32
 (tests/alignment/planted_training.py). Two questions about each. What does `refkernels align` say
 from a capture of step 0, or of steps 0 to 2 where step 0 shows nothing? And from which step on does
 the loss curve alone show it? It shows where the curve differs, for 5 steps running, by more than
 twice the largest difference so far of runs with one weight moved by an ulp. Prints a table; FILE
-keeps it as JSON.
+keeps it as JSON. With --costs: what a captured step of a 7 M Llama costs, in its own size and time.
 """
 
 from __future__ import annotations
@@ -51,20 +51,17 @@ RUNNING = 5  # steps for which a curve stays out of the spread
 BEYOND = 2.0  # of the null runs' largest difference so far
 
 
-def trained(folder: Path, steps: int, names: list[str]) -> dict[str, np.ndarray]:
-    """The losses of each run, captured in the folder."""
-    for source in ("refkernels/capture.py", "tests/alignment/planted_training.py"):
+def ran(folder: Path, script: str, *arguments: str) -> dict[str, Any]:
+    """What a script of tests/alignment prints, run by torch in the folder."""
+    for source in ("refkernels/capture.py", f"tests/alignment/{script}"):
         shutil.copy(ROOT / source, folder)
-    python = environments.find("torch").python
-    command = [python, "planted_training.py", str(steps), *names]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONPATH", None)
-    completed = subprocess.run(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, check=True,
-    )  # fmt: skip
-    losses = json.loads(completed.stdout.splitlines()[-1])
-    return {name: np.array(values) for name, values in losses.items()}
+    command = [environments.find("torch").python, script, *arguments]
+    text = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    return dict(json.loads(text.splitlines()[-1]))
 
 
 def leaves(losses: np.ndarray, base: np.ndarray, nulls: list[np.ndarray]) -> int | None:
@@ -83,6 +80,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--nulls", type=int, default=10)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--costs", metavar="ROUNDS")
     arguments = parser.parse_args()
     bases = sorted(set(PLANTED.values()))
     null = {base: [f"{base}@{seed}" for seed in range(arguments.nulls)] for base in bases}
@@ -90,7 +88,11 @@ def main() -> None:
     names = [*dict.fromkeys((*bases, *PLANTED)), *nulls]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        losses = trained(folder, arguments.steps, names)
+        if arguments.costs:
+            print(ran(folder, "costly_training.py", arguments.costs))
+            return
+        losses = ran(folder, "planted_training.py", str(arguments.steps), *names)
+        losses = {name: np.array(values) for name, values in losses.items()}
         rows = [_row(folder, name, losses, null) for name in PLANTED]
     print(f"{'planted':24} {'align: step':>11} {'topic':10} {'curve leaves':>12}  seconds")
     for row in rows:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from refkernels.alignment.differences import RunDifference, differences, judged_
 from refkernels.alignment.local import LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of
-from refkernels.alignment.power import least_changes
 from refkernels.alignment.run import CaptureError, Run
 from refkernels.alignment.traced import CallComparison, traced
 from refkernels.alignment.verdict import Conclusion, VerdictReason, decide, decide_alone
@@ -29,8 +28,7 @@ Path = str | os.PathLike[str]
 class Alignment:
     """The findings about one run, or two; some are of each run. `curve`: the losses beside null
     runs; `band`: their least, mean and greatest loss by step; `noise`: whether they round as the
-    runs do; `least_changes`: the smallest changes of eps and weight decay that the curves would
-    have shown; `remarks`: what is missing or damaged in the captures."""
+    runs do; `remarks`: what is missing or damaged in the captures."""
 
     runs: tuple[Run, ...]
     verdict: Conclusion
@@ -43,7 +41,6 @@ class Alignment:
     remarks: tuple[str, ...] = ()
     band: tuple[tuple[int, float, float, float], ...] = ()
     noise: Noise | None = None
-    least_changes: Mapping[str, float] = field(default_factory=dict)
     traced: CallComparison | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,7 +54,6 @@ def align(
     *,
     nulls: Sequence[Path | Run] = (),
     seeds: Sequence[Path | Run] = (),
-    names: Mapping[str, str] | None = None,
     steps: Sequence[int] | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Alignment:
@@ -66,7 +62,6 @@ def align(
 
     nulls   rounding-only runs of the same definition (`Capture(perturb=seed)`), for the p-value
     seeds   runs from other seeds, which show from which step on no curve can decide
-    names   B's names of A's layers and parameters, where order and shapes do not decide
     steps   the captured steps to judge; all of them by default
     Raises CaptureError, a ValueError, for a folder that holds no captured run, and where none of
     `steps` was captured.
@@ -83,7 +78,7 @@ def align(
     local = tuple(judge_run(run, chosen, progress) for run in runs)
     null_runs, seed_runs = [_run(folder) for folder in nulls], [_run(folder) for folder in seeds]
     noise = noise_of(runs, local, null_runs) if null_runs and len(runs) > 1 else None
-    return conclude(runs, local, null_runs, seed_runs, names, chosen, noise)
+    return conclude(runs, local, null_runs, seed_runs, chosen, noise)
 
 
 def conclude(
@@ -91,7 +86,6 @@ def conclude(
     local: tuple[LocalTruth, ...],
     nulls: Sequence[Run] = (),
     seeds: Sequence[Run] = (),
-    names: Mapping[str, str] | None = None,
     chosen: tuple[int, ...] | None = None,
     noise: Noise | None = None,
 ) -> Alignment:
@@ -107,7 +101,7 @@ def conclude(
             runs, decide_alone(local[0], cut_off), notes(runs[0]), local, clips,
             null_directions=directions, remarks=remarks,
         )  # fmt: skip
-    pairs = matched(runs[0].first, runs[1].first, names)
+    pairs = matched(runs[0].first, runs[1].first)
     calls = traced(runs[0], runs[1])
     differing = differences(runs[0], runs[1], pairs)
     first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
@@ -125,11 +119,9 @@ def conclude(
     verdict = decide(
         differing, local_pair, clips_alike, pairs, curve, first_departure, noise, calls, cut_off
     )
-    slope = None if curve is None else curve.least_slope
-    least = {} if slope is None else least_changes(runs[0].first, slope)
     return Alignment(
         runs, verdict, differing, local, clips, pairs, curve, directions, remarks, _band(nulls),
-        noise, least, calls,
+        noise, calls,
     )  # fmt: skip
 
 
@@ -172,13 +164,11 @@ def _curve_test(
 def _band(nulls: Sequence[Run]) -> tuple[tuple[int, float, float, float], ...]:
     """The null runs' least, mean and greatest loss, in the steps that all of them completed."""
     curves = [_losses(run) for run in nulls]
-    if not curves:
-        return ()
-    steps = sorted(set.intersection(*(set(losses) for losses in curves)))
-    losses_by_step = {step: [losses[step] for losses in curves] for step in steps}
+    steps = sorted(set.intersection(*map(set, curves))) if curves else []
+    table = ((step, [losses[step] for losses in curves]) for step in steps)
     return tuple(
         (step, min(values), float(np.mean(values)), max(values))
-        for step, values in losses_by_step.items()
+        for step, values in table
         if np.all(np.isfinite(values))
     )
 

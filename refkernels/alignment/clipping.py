@@ -341,15 +341,10 @@ def _before_unscale(a: Clipping, b: Clipping) -> tuple[str, int] | None:
     """The run ("A" or "B") that seems to clip before the loss scale is removed, and that scale:
     one threshold is then the other over a power of two."""
     shared = a.thresholds.keys() & b.thresholds.keys()
-    pairs = itertools.product(a.thresholds.items(), b.thresholds.items())
-    for (added_a, threshold_a), (added_b, threshold_b) in pairs:
-        if shared and added_a != added_b:
-            continue
-        for run, (large, small) in (
-            ("B", (threshold_a, threshold_b)),
-            ("A", (threshold_b, threshold_a)),
-        ):
-            if not 0.0 < small[0] <= small[1] or not large[0] > small[1]:
+    for run, larger, smaller in (("B", a, b), ("A", b, a)):
+        pairs = itertools.product(larger.thresholds.items(), smaller.thresholds.items())
+        for (added, large), (other, small) in pairs:
+            if (shared and added != other) or not 0.0 < small[0] <= small[1] < large[0]:
                 continue
             scale = 2.0 ** round(math.log2(large[0] / small[0]))
             if scale >= LEAST_SCALE and large[0] / small[1] <= scale <= large[1] / small[0]:

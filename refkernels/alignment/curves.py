@@ -33,8 +33,7 @@ class CurveTest:
     """`statistic`: D_AB, attained at `step`; `p`, and the least p that so many runs can give;
     `steps`: how many were compared; `undecidable_after`: the step from which rounding spreads as
     far as other seeds do; `growth` of the spread per step; `least_rate_change`: the smallest
-    relative change of the learning rate that would have been noticed; `least_slope`: the smallest
-    difference, if the losses parted by as much in each step."""
+    relative change of the learning rate that would have been noticed."""
 
     statistic: float
     step: int
@@ -47,7 +46,6 @@ class CurveTest:
     undecidable_after: int | None
     growth: float | None
     least_rate_change: float | None
-    least_slope: float | None = None
 
 
 def of_pair(
@@ -76,8 +74,8 @@ def of_pair(
     ulp = _ulp(middle, dtype)
     return CurveTest(
         observed, int(np.argmax(ratios)), p, 1.0 / len(scores), len(nulls), len(ratios),
-        _extreme(all_curves, ulp), _student(all_curves, (0, 1), ulp), saturated_at, growth(spread),
-        least_rate_change(middle, spread, critical), _least_slope(spread, critical),
+        _extreme(all_curves, ulp), _student(all_curves, ulp), saturated_at, growth(spread),
+        least_rate_change(middle, spread, critical),
     )  # fmt: skip
 
 
@@ -99,16 +97,16 @@ def _extreme(all_curves: Curves, ulp: Curve) -> bool:
     return max(scores[:2]) > max(scores[2:], default=0.0)
 
 
-def _student(all_curves: Curves, which: tuple[int, ...], ulp: Curve) -> float | None:
-    """The least p, over these curves and all steps, of Student's test of one more observation; None
-    with fewer than two others. No width is less than an ulp: where most losses have the same bits,
-    as at the first steps, the others differ by the format's spacing."""
-    others = np.delete(all_curves, which, axis=0)
+def _student(all_curves: Curves, ulp: Curve) -> float | None:
+    """The least p, over the first two curves and all steps, of Student's test of one more
+    observation; None with fewer than two others. No width is less than an ulp: where most losses
+    have the same bits, as at the first steps, the others differ by the format's spacing."""
+    others = all_curves[2:]
     count = len(others)
     if count < 2:
         return None
     width = np.maximum(np.std(others, axis=0, ddof=1), ulp)
-    deviations = np.abs(all_curves[list(which)] - np.mean(others, axis=0))
+    deviations = np.abs(all_curves[:2] - np.mean(others, axis=0))
     t = deviations / (width * math.sqrt(1.0 + 1.0 / count))
     return min(1.0, t.size * _tail(float(np.max(t)), count - 1))
 
@@ -152,13 +150,6 @@ def growth(spread: Curve) -> float | None:
     if len(spread) < 3 or not np.all(spread > 0.0):
         return None
     return float(np.polyfit(np.arange(len(spread)), np.log(spread), 1)[0])
-
-
-def _least_slope(spread: Curve, critical: float) -> float | None:
-    """The smallest d for which losses that differ by d t at step t leave the spread."""
-    if len(spread) < 2 or not math.isfinite(critical):
-        return None
-    return float(np.min(critical * spread[1:] / np.arange(1.0, len(spread))))
 
 
 def least_rate_change(losses: Curve, spread: Curve, critical: float) -> float | None:

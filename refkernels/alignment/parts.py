@@ -184,19 +184,19 @@ def _cells(
     """The cells by the parts of B, with B's weights over A's; and by the parts of A, the
     inverse."""
     rows_a, rows_b = _rows(calls_a, weights_a), _rows(calls_b, weights_b)
-    if rows_a is None or rows_b is None or rows_a.outputs.shape != rows_b.outputs.shape:
+    if rows_a is None or rows_b is None or rows_a[0].shape != rows_b[0].shape:
         return None
-    if order is not None and len(order) == len(rows_a.outputs):
-        rows_b = _PartRows(rows_b.outputs[order], rows_b.cotangents[order], rows_b.parts[order])
+    if order is not None and len(order) == len(rows_a[0]):
+        rows_b = tuple(rows[order] for rows in rows_b)
+    (outputs, cotangents_a, parts_a), (outputs_b, cotangents_b, parts_b) = rows_a, rows_b
     digits = _digits(calls_a)
-    apart = np.linalg.norm(rows_a.outputs - rows_b.outputs)
-    if not apart <= digits * np.linalg.norm(rows_a.outputs):
+    if not np.linalg.norm(outputs - outputs_b) <= digits * np.linalg.norm(outputs):
         return None
     cells: tuple[list[_Cell], list[_Cell]] = ([], [])
-    pairs = np.concatenate((rows_a.parts, rows_b.parts), axis=1)
+    pairs = np.concatenate((parts_a, parts_b), axis=1)
     for pair in np.unique(pairs, axis=0):
         chosen = (pairs == pair).all(axis=1)
-        x, y = rows_a.cotangents[chosen], rows_b.cotangents[chosen]
+        x, y = cotangents_a[chosen], cotangents_b[chosen]
         tokens = ((x != 0.0) | (y != 0.0)).reshape(-1, x.shape[-1])
         count, size = int(np.count_nonzero(tokens.any(axis=1))), float(np.sum(x * x))
         if not count:
@@ -211,16 +211,9 @@ def _cells(
     return cells
 
 
-@dataclass(frozen=True)
-class _PartRows:
-    outputs: Array
-    cotangents: Array
-    parts: Array  # rank and call of each row
-
-
-def _rows(calls: _Calls, coefficients: Sequence[float]) -> _PartRows | None:
-    """The rows of all parts, concatenated along the first axis; cotangents as the update weighs
-    them."""
+def _rows(calls: _Calls, coefficients: Sequence[float]) -> tuple[Array, ...] | None:
+    """The rows of all parts, concatenated along the first axis: outputs, cotangents as the update
+    weighs them, rank and call."""
     outputs, cotangents, parts = [], [], []
     for rank, (rank_calls, coefficient) in enumerate(zip(calls, coefficients, strict=True)):
         for k, call in enumerate(rank_calls):
@@ -232,7 +225,7 @@ def _rows(calls: _Calls, coefficients: Sequence[float]) -> _PartRows | None:
             parts.append(np.full((len(output), 2), (rank, k)))
     if not outputs or len({part_outputs.shape[1:] for part_outputs in outputs}) != 1:
         return None
-    return _PartRows(np.concatenate(outputs), np.concatenate(cotangents), np.concatenate(parts))
+    return tuple(map(np.concatenate, (outputs, cotangents, parts)))
 
 
 def _cause_of(sides: Sequence[_RunParts], digits: float, elements: int) -> FactorCause | None:

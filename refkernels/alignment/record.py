@@ -34,7 +34,6 @@ def of(alignment: Any) -> dict[str, Any]:
         "local": [_local(item) for item in alignment.local],
         "clips": [_clip(item) for item in alignment.clips],
         "curve": None if alignment.curve is None else asdict(alignment.curve),
-        "least_changes": dict(alignment.least_changes),
         "noise": None if alignment.noise is None else asdict(alignment.noise),
         "band": [list(item) for item in alignment.band],
         "losses": [[[line.step, line.loss] for line in run.first.lines] for run in alignment.runs],

@@ -53,7 +53,6 @@ KINDS = {
     name: OptimizerKind(**entry)
     for name, entry in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")).items()
 }
-THROUGH_MOMENTS = ("adam", "adagrad", "rmsprop")  # ops whose decay is part of the gradient
 _OPTIONAL = {"vmax": "amsgrad", "mean": "centered"}  # states, by the setting that uses them
 
 
@@ -109,8 +108,8 @@ def moved_outside(rank: Rank) -> Iterator[tuple[int, list[str]]]:
             yield step, moved
 
 
-def read_updates(rank: Rank, line: StepLine, tensors: StepTensors, sampled: bool = True) -> Read:
-    """The questions of a step's update; `sampled`: not of all elements, where there are many."""
+def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
+    """The questions of a step's update."""
     optimizer = rank.optimizer
     if optimizer is None or not line.updates or rank.skipped(line):
         return
@@ -128,7 +127,7 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors, sampled: bool
         for exempt in (False, True):
             names = [name for name in group.parameters if (name in group.exempt) == exempt]
             for chosen in [[name] for name in names] if kind.whole else _by_age(tensors, names):
-                question = rank, kind, line, tensors, order, settings, chosen, exempt, sampled
+                question = rank, kind, line, tensors, order, settings, chosen, exempt
                 try:
                     yield from _questions(*question)
                 except NotJudged as reason:
@@ -159,7 +158,7 @@ def _sparse_parameters(rank: Rank) -> set[str]:
 
 def _questions(
     rank: Rank, kind: OptimizerKind, line: StepLine, tensors: StepTensors, order: int,
-    settings: Mapping[str, Any], names: list[str], exempt: bool, sampled: bool,
+    settings: Mapping[str, Any], names: list[str], exempt: bool,
 ) -> Iterator[CapturedQuestion]:  # fmt: skip
     """The update of these parameters, of those that were recorded with a gradient."""
     if refused := [name for name in kind.refused if settings.get(name)]:
@@ -187,7 +186,7 @@ def _questions(
     known_after = [word for word in parts[0][2] if all(word in after for _, _, after in parts)]
     _refuse_mixed(parts, known_before, known_after)
     share = _MOST / sum(before["param"].size for _, before, _ in parts)
-    if sampled and share < 1.0 and not kind.whole:
+    if share < 1.0 and not kind.whole:
         parts = [_sampled(registry.get(kind.op), params, part, share) for part in parts]
     inputs = {word: np.concatenate([old[word] for _, old, _ in parts]) for word in known_before}
     outputs = {word: np.concatenate([new[word] for _, _, new in parts]) for word in known_after}

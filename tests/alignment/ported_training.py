@@ -27,9 +27,9 @@ class Norm(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, how):
+    def __init__(self, how, last=False):
         super().__init__()
-        self.how = how
+        self.how = "pairs" if how == "interleaved" and last else how
         eps = 1e-3 if how == "eps" else 1e-6
         self.before, self.after = (Norm(how == "fused", eps) for _ in range(2))
         self.q, self.k, self.v, self.o = (nn.Linear(D, D, bias=False) for _ in range(4))
@@ -100,7 +100,10 @@ class Model(nn.Module):
     def __init__(self, how):
         super().__init__()
         self.how = how
-        self.embed, self.blocks = nn.Embedding(WORDS, D), nn.ModuleList([Block(how), Block(how)])
+        self.embed, self.blocks = (
+            nn.Embedding(WORDS, D),
+            nn.ModuleList([Block(how), Block(how, True)]),
+        )
         self.head = nn.Linear(D, WORDS, bias=False)
         if how in TIED:
             self.head.weight = self.embed.weight
@@ -121,8 +124,8 @@ class Model(nn.Module):
 
     def forward(self, ids):
         x = self.embed(ids)
-        for block in self.blocks:
-            x = block(x)
+        for k, block in enumerate(self.blocks):
+            x = self.blocks[0](x) if k and self.how == "reused" else block(x)
         return self.head(centred(x, self.how))
 
 
@@ -139,12 +142,13 @@ def train(how):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     ids = torch.randint(WORDS, (3, LENGTH), generator=torch.Generator().manual_seed(1))
     with Capture(how, model, optimizer, steps=[0]) as capture:
-        labels = ids[:, 1:].clone()
+        labels = ids.clone() if how == "unshifted" else ids[:, 1:].clone()
         if how in TIED and how != "unmasked":
             labels[labels == 0] = -100
         counted, loss = (labels != -100).sum(), 0.0
         for part in (slice(0, 2), slice(2, 3)) if how == "joined" else (slice(0, 3),):
-            z = model(ids[part])[:, :-1].reshape(-1, WORDS)
+            z = model(ids[part])
+            z = (z if how == "unshifted" else z[:, :-1]).reshape(-1, WORDS)
             share = (labels[part] != -100).sum() / counted if how == "joined" else 1.0
             one = F.cross_entropy(z, labels[part].reshape(-1)) * share
             one.backward()

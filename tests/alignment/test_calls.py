@@ -29,6 +29,9 @@ MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
     "residual": ("left_out", None, None, 2),
     "other_sense": ("replaced", "neg, cat", "neg, cat", 4),
     "heads": ("order", None, None, 2),
+    "interleaved": ("order", None, None, 2),  # rotary pairs of neighbours, in one block
+    "reused": ("reused", "blocks.1", "blocks.0", 1),
+    "unshifted": ("left_out", None, None, 1),  # each word is its own label
 }
 TIED = {  # a model whose head has its embedding's weights: the verdict, what is found first
     "tied": ("same", ""),

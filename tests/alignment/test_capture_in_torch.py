@@ -317,3 +317,12 @@ def test_ranks_write_side_by_side(small_runs: Callable[[str], Any]) -> None:
     first, second = run.ranks
     assert first.lines[0].rows == second.lines[0].rows
     assert first.initial_parameters != second.initial_parameters
+
+
+def test_a_chosen_step_takes_six_times_the_weights_on_disk(tmp_path: Path) -> None:
+    """Weights, two words of state and gradients, and a quarter for one layer of each kind; what the
+    second step begins with is in the first one's file."""
+    costs = answer(run_script("torch", tmp_path, "costly_training.py", "1"))
+    first, second = costs["times_weights"]
+    assert 5.0 < first < 6.6
+    assert 4.0 < second < 5.6

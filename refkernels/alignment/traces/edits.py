@@ -5,6 +5,7 @@ have near the place where the two part. Each edit is (a description, {call's ind
 its place}), and gives (function, arguments, keywords, result in place of the call's own).
 """
 
+import in_torch
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
@@ -169,8 +170,12 @@ def operands(run, call, near, lone, kind):
         elif kind == "order":
             others = [made for place, made in near if place == ("order", slot)]
         for other in others:
-            more = {"order": order(mine, other)} if kind == "order" else {}
-            yield {**told, **more}, {call.index: with_arguments({key: other})}
+            edit = {call.index: with_arguments({key: other})}
+            if kind == "order":  # whoever reads it
+                readers = [one for one in run.program.calls if slot in run.needs[one.index]]
+                edit = {one.index: exchanging(run, one, {slot: other}) for one in readers}
+                told["order"] = order(mine, other)
+            yield told, edit
         for other_key, _, other in given[j + 1 :] if kind == "exchanged" else ():
             pair = {"edit": kind, "argument": name}
             yield pair, {call.index: with_arguments({key: other, other_key: value})}
@@ -234,12 +239,17 @@ def spreads(made, mine):
 
 
 def left_out(run, call, depth=6):
-    """The call's result is one of the values that it was made of, some calls before."""
+    """The call's result is one of the values that it was made of, some calls before; or all of a
+    value of which it takes a part."""
     target = next((slot for slot in run.slots[call.index] if slot is not None), None)
     if target is None:
         return
     shape, seen, level = run.values[target].shape, {target}, [call.index]
     words = [call.word]
+    for slot in run.needs[call.index] if in_torch.is_view(call.function) else ():
+        if run.values[slot].numel() > run.values[target].numel():
+            told = {"edit": "left_out", "calls": list(words), "b": slot}
+            yield told, {call.index: with_result(run.values[slot])}
     for _ in range(depth):
         slots = [slot for index in level for slot in run.needs[index] if slot not in seen]
         seen.update(slots)

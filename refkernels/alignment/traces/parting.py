@@ -1,5 +1,6 @@
 """Where two runs part: what B's results depend on without a partner in A; and the edits."""
 
+import itertools
 import math
 
 import torch
@@ -75,10 +76,18 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
             trials += 1
             if trials > TRIALS or most >= goal:
                 return best
-            hits = len(made(edit)) if made(edit, REACH) else 0
-            if hits > max(most, 0):
-                best, most = (told, edit), hits
+            hits = made(edit) if made(edit, REACH) else ()
+            if kind == "function" and not goes_on(other, hits, sinks_of_other):
+                continue
+            if len(hits) > max(most, 0):
+                best, most = (told, edit), len(hits)
     return best
+
+
+def goes_on(side, slots, sinks):
+    """Whether there are other numbers behind the first of the slots, or it is a result."""
+    first = side.told[min(slots)] if slots else None
+    return any(slot in sinks or not alike(side.told[slot], first) for slot in slots)
 
 
 def replacement(side, other, calls, shown, mine, its, made):
@@ -97,7 +106,7 @@ def replacement(side, other, calls, shown, mine, its, made):
                     continue
                 edit = {call.index: edits.with_result(value)}
                 hits = made(edit)
-                further = {hit for hit in hits if not alike(other.told[hit], other.told[slot])}
+                further = any(not alike(other.told[hit], other.told[slot]) for hit in hits)
                 if further and len(hits) > max(best[1], lost[call.index]):
                     told = {"edit": "replaced", "call": call, "given": given, "value": slot}
                     best = (told, edit), len(hits)
@@ -124,9 +133,25 @@ def boundary(pair, side, other, its, shown):
                 found.update((mine, side.run.values[mine]) for mine in by_shape.values())
                 if by_shape and value.shape not in by_shape:  # as the other reads it
                     found[next(iter(by_shape.values()))] = value
+                if value.shape in by_shape and (parts := in_parts(other, slot, value)) is not None:
+                    found[("order", by_shape[value.shape])] = parts
             elif slot in moved:
                 found.setdefault(("other", slot), value)
     return list(found.items())
+
+
+def in_parts(side, slot, value):
+    """A value with the parts that calls take of it one behind the other; None where they do not
+    take all of it along one axis."""
+    takers = [c for c in side.program.calls if slot in side.run.needs[c.index]]
+    parts = [side.run.values[s] for c in takers if in_torch.is_view(c.function)
+             for s in side.run.slots[c.index]]  # fmt: skip
+    axes = [k for k in range(value.dim())
+            if all(len(p.shape) > k and p.shape[k] < value.shape[k] for p in parts)]  # fmt: skip
+    if len(parts) < 2 or len(axes) != 1 or sum(part.numel() for part in parts) != value.numel():
+        return None
+    whole = torch.cat(parts, axes[0])
+    return whole if whole.shape == value.shape and not torch.equal(whole, value) else None
 
 
 def leaves_for(side):
@@ -194,6 +219,34 @@ def tables(pair, sinks_a, sinks_b, others=True):
         names = b.program.owner(number), a.program.owner(a.run.made[stored[0]])
         b.tables[number] = other.clone()
         yield {**told, "where": names[0] or "", "where_a": names[1] or ""}
+
+
+def reused(pair, mine, its, sinks_of):
+    """Settle weights of A that B does not read, where it reads another block's in their place: of
+    the same names but for one part, which is the same for all."""
+    a, b = pair.a, pair.b
+    leaves = {a.program.owner(number): (number, slot) for number, slot in a.run.at_leaf.items()}
+    leaves.pop(None, None)
+    blocks = {}
+    for (name, (number, slot)), (other, (_, place)) in itertools.product(leaves.items(), repeat=2):
+        parts, values = (name.split("."), other.split(".")), a.run.values
+        apart = [k for k, words in enumerate(zip(*parts)) if words[0] != words[1]]
+        alikes = len(parts[0]) == len(parts[1]) and values[slot].shape == values[place].shape
+        if slot in mine and alikes and len(apart) == 1:
+            key = tuple(".".join(side[: apart[0] + 1]) for side in parts)
+            blocks.setdefault(key, {})[number] = values[place].clone()
+    if any(not isinstance(b.run.made[slot], tuple) for slot in its):
+        return
+    for (block, other), values in blocks.items() if len(mine) > 1 else ():
+        before, a.tables = a.tables, {**a.tables, **values}
+        a.refresh()
+        pair.match()
+        if len(values) > 1 and len(pair.without(b, sinks_of(b))) < len(its):
+            yield {"edit": "reused", "a": block, "b": other, "where": block}
+            return
+        a.tables = before
+        a.refresh()
+        pair.match()
 
 
 def gradients(pair):
@@ -328,7 +381,7 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             told = {"edit": edit, "calls": named, "call": calls[0]}
             found.append(described(pair, side, told, place(calls[0])))
             return True
-        settled = list(tables(pair, sinks_a, sinks_b))
+        settled = list(tables(pair, sinks_a, sinks_b)) or list(reused(pair, mine, its, sinks_of))
         if settled:
             found += [{"stage": "forward", **one} for one in settled if one is not None]
             b.refresh()

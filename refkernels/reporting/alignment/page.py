@@ -237,10 +237,6 @@ def _curve(alignment: Record, words: Texts) -> str:
     change = curve["least_rate_change"]
     power = words["curve_no_power"] if change is None else words["curve_power"]
     sentences.append(power.format(change="" if change is None else f"{100 * change:.2g} %"))
-    sentences += [
-        words(f"curve_power:{setting}", change=_short(least))
-        for setting, least in alignment["least_changes"].items()
-    ]
     if curve["undecidable_after"] is not None:
         sentences.append(words("curve_after", step=curve["undecidable_after"]))
     noise = alignment["noise"] or {"known": True, "invalid": "", "wider": 1.0}
