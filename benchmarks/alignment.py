@@ -56,8 +56,7 @@ def ran(folder: Path, script: str, *arguments: str) -> dict[str, Any]:
     for source in ("refkernels/capture.py", f"tests/alignment/{script}"):
         shutil.copy(ROOT / source, folder)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    environment.pop("PYTHONPATH", None)
-    command = [environments.find("torch").python, script, *arguments]
+    command = [environments.find("torch").python, "-E", script, *arguments]
     text = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=True
     ).stdout
@@ -84,8 +83,7 @@ def main() -> None:
     arguments = parser.parse_args()
     bases = sorted(set(PLANTED.values()))
     null = {base: [f"{base}@{seed}" for seed in range(arguments.nulls)] for base in bases}
-    nulls = [name for names in null.values() for name in names]
-    names = [*dict.fromkeys((*bases, *PLANTED)), *nulls]
+    names = [*dict.fromkeys((*bases, *PLANTED)), *(n for runs in null.values() for n in runs)]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         if arguments.costs:
