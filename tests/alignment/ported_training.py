@@ -12,7 +12,7 @@ from capture import Capture
 from torch import nn
 
 D, HEADS, WORDS, LENGTH = 32, 4, 24, 10
-TIED = "tied", "untied", "unmasked", "joined", "pairs"  # word 0 is padding, without a loss
+TIED = "tied", "untied", "unmasked", "joined", "pairs", "unshifted"  # word 0 is padding
 
 
 class Norm(nn.Module):

@@ -31,7 +31,6 @@ MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
     "heads": ("order", None, None, 2),
     "interleaved": ("order", None, None, 2),  # rotary pairs of neighbours, in one block
     "reused": ("reused", "blocks.1", "blocks.0", 1),
-    "unshifted": ("left_out", None, None, 1),  # each word is its own label
 }
 TIED = {  # a model whose head has its embedding's weights: the verdict, what is found first
     "tied": ("same", ""),
@@ -39,6 +38,7 @@ TIED = {  # a model whose head has its embedding's weights: the verdict, what is
     "joined": ("same", ""),  # one layer for three, and two parts of the batch
     "untied": ("different", "untied"),
     "unmasked": ("different", "left_out"),
+    "unshifted": ("different", "left_out"),  # each word is its own label
 }
 MANY = """
 import runpy, sys
