@@ -1270,7 +1270,8 @@ class Capture:
 
     def __init__(
         self, folder: Union[str, os.PathLike[str]], model: Any, optimizer: Any = None,
-        steps: Iterable[int] = (0, 1, 2), every: int = 0, only: Union[str, Iterable[str]] = "*",
+        steps: Iterable[int] = (0, 1, 2), every: int = 0,
+        only: Union[str, Iterable[str], None] = None,
         rank: Optional[int] = None, world_size: Optional[int] = None,
         perturb: Optional[int] = None, hash_every: int = 1, first_step: int = 0,
         notes: Optional[Mapping[str, Any]] = None,
@@ -1283,7 +1284,8 @@ class Capture:
         self._every = _count("every", every)
         self._hash_every = _count("hash_every", hash_every)
         self._first_step = _count("first_step", first_step)
-        self._globs = [only] if isinstance(only, str) else list(only)
+        self._chooses = only is None
+        self._globs = ["*"] if only is None else [only] if isinstance(only, str) else list(only)
         self._rank = _count("rank", rank if rank is not None else _rank(_RANKS) or 0)
         world = world_size if world_size is not None else _rank(_WORLDS)
         self._world_size = _count("world_size", world if world is not None else 1)
@@ -1674,8 +1676,8 @@ class Capture:
         for name, pair in self._tensors.items() if self._is_chosen(self._step + 1) else ():
             if name.endswith("/after"):
                 of, shape, *step = repeated.get(name, [name, list(pair[1].shape)])
-                place = [of, shape, *(step or [self._step])]
-                self._kept[name[: -len("after")] + "before"] = pair, place
+                begins = name[: -len("after")] + "before"
+                self._kept[begins] = pair, [of, shape, *(step or [self._step])]
 
     def _accumulated(self, name, gate):
         key = "gradients/%s/backward" % name
@@ -1792,12 +1794,12 @@ class Capture:
     def _weigh(self, name, owner, given):
         """Where every call is traced and the step's layers already hold as much as the model's
         weights: leave out the tensors of a layer of a kind that it has."""
-        if self._trace is None or name in self._watched or self._globs != ["*"]:
+        if self._trace is None or name in self._watched or not self._chooses:
             return
         tensors = [leaf for _, leaf in _leaves(given) if self._framework.is_tensor(leaf)]
         tensors += self._framework.own_parameters(owner).values()
-        values = self._framework.hyperparameters(owner)
-        kind = str((type(owner), values, [(tensor.shape, tensor.dtype) for tensor in tensors]))
+        kinds = [(tensor.shape, tensor.dtype) for tensor in tensors]
+        kind = str((type(owner), self._framework.hyperparameters(owner), kinds))
         if kind in self._kinds and self._room < 0:
             self._light.add(name)
         self._kinds.add(kind)
@@ -1833,10 +1835,9 @@ class Capture:
     def _note_last_draws(self):
         """Note whether the first chosen step drew after its last layer; for later steps, whether
         they drew at all."""
-        if self._framework.random_state() != self._state:
-            located = self._random["layers"] or self._random["before"]
-            if not self._traced or not located:
-                self._random["outside"] = True
+        located = self._traced and (self._random["layers"] or self._random["before"])
+        if not located and self._framework.random_state() != self._state:
+            self._random["outside"] = True
         self._traced = True
 
     def _watch_clip(self, clip):
@@ -2019,8 +2020,7 @@ class Capture:
             if name not in self._recorded
         }
         sentences += ["%s: not recorded, %s." % pair for pair in reasons.items() if pair[1]]
-        unmatched = [name for name, reason in reasons.items() if not reason]
-        if unmatched:
+        if unmatched := [name for name, reason in reasons.items() if not reason]:
             sentences.append("Left out by only=: %s." % ", ".join(unmatched))
         if self._chosen_steps and self._never_called:
             sentences.append(
@@ -2033,8 +2033,7 @@ class Capture:
         if self._optimizer_record is not None:
             groups = self._optimizer_record["groups"]
             listed = {name for group in groups for name in group["parameters"]}
-            free = [name for name in self._trainable if name not in listed]
-            if free:
+            if free := [name for name in self._trainable if name not in listed]:
                 sentences.append(
                     "Trainable, and in no group of the optimizer: %s." % ", ".join(free)
                 )
@@ -2093,10 +2092,8 @@ class Capture:
         if not self._writes:
             return
         framework = self._framework
-        group_of = {}
         groups = self._optimizer_record["groups"] if self._optimizer_record else ()
-        for index, group in enumerate(groups):
-            group_of.update(dict.fromkeys(group["parameters"], index))
+        group_of = {name: k for k, group in enumerate(groups) for name in group["parameters"]}
         order = self._order + [name for name in self._layers if name not in self._order]
         parameters = [
             dict(
