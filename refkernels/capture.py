@@ -1493,15 +1493,14 @@ class Capture:
             digest.update(("%s%s" % (array.dtype.str, list(array.shape))).encode("ascii"))
             digest.update(_bytes(array))
             arrays.append(array)
-        lengths = [array.shape[0] for array in arrays if array.ndim]
-        if not lengths or lengths[0] > 4096:
+        arrays = [array for array in arrays if array.ndim]
+        if not arrays or len(arrays[0]) > 4096:
             return digest.hexdigest(), None
         rows = []
-        for index in range(lengths[0]):
+        for index in range(len(arrays[0])):
             row = hashlib.sha256()
-            for array in arrays:
-                if array.ndim and array.shape[0] == lengths[0]:
-                    row.update(_bytes(np.ascontiguousarray(array[index])))
+            for array in (array for array in arrays if len(array) == len(arrays[0])):
+                row.update(_bytes(np.ascontiguousarray(array[index])))
             rows.append(row.hexdigest()[:16])
         return digest.hexdigest(), rows
 
@@ -1980,6 +1979,8 @@ class Capture:
         self._kept = {}
         size = sum(pair[1].nbytes for n, pair in self._tensors.items() if n not in repeated)
         free = shutil.disk_usage(self._folder).free
+        if not self._chosen_steps:
+            self._tell("step %d takes %%s; %%s are free" % self._step, size, free)
         if size > free:
             sizes = _readable(size), _readable(free)
             return self._refuse("it takes %s, and only %s are free" % sizes)

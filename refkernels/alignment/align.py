@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,7 @@ def align(
     *,
     nulls: Sequence[Path | Run] = (),
     seeds: Sequence[Path | Run] = (),
+    names: Mapping[str, str] | None = None,
     steps: Sequence[int] | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Alignment:
@@ -62,6 +63,7 @@ def align(
 
     nulls   rounding-only runs of the same definition (`Capture(perturb=seed)`), for the p-value
     seeds   runs from other seeds, which show from which step on no curve can decide
+    names   B's names of A's layers and parameters, where order and shapes do not decide
     steps   the captured steps to judge; all of them by default
     Raises CaptureError, a ValueError, for a folder that holds no captured run, and where none of
     `steps` was captured.
@@ -78,7 +80,7 @@ def align(
     local = tuple(judge_run(run, chosen, progress) for run in runs)
     null_runs, seed_runs = [_run(folder) for folder in nulls], [_run(folder) for folder in seeds]
     noise = noise_of(runs, local, null_runs) if null_runs and len(runs) > 1 else None
-    return conclude(runs, local, null_runs, seed_runs, chosen, noise)
+    return conclude(runs, local, null_runs, seed_runs, names, chosen, noise)
 
 
 def conclude(
@@ -86,6 +88,7 @@ def conclude(
     local: tuple[LocalTruth, ...],
     nulls: Sequence[Run] = (),
     seeds: Sequence[Run] = (),
+    names: Mapping[str, str] | None = None,
     chosen: tuple[int, ...] | None = None,
     noise: Noise | None = None,
 ) -> Alignment:
@@ -101,7 +104,7 @@ def conclude(
             runs, decide_alone(local[0], cut_off), notes(runs[0]), local, clips,
             null_directions=directions, remarks=remarks,
         )  # fmt: skip
-    pairs = matched(runs[0].first, runs[1].first)
+    pairs = matched(runs[0].first, runs[1].first, names)
     calls = traced(runs[0], runs[1])
     differing = differences(runs[0], runs[1], pairs)
     first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))

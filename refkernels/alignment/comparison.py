@@ -271,10 +271,7 @@ def _share_left(before: Array | None, after: Array) -> float:
 def _integer_inputs_differ(call_a: LayerCall, call_b: LayerCall) -> bool:
     """Whether integer or boolean inputs (ids, a mask) differ."""
     pairs = zip(call_a.inputs.values(), call_b.inputs.values(), strict=False)
-    return any(
-        array_a.dtype.kind in "biu" and not np.array_equal(array_a, array_b)
-        for array_a, array_b in pairs
-    )
+    return any(a.dtype.kind in "biu" and not np.array_equal(a, b) for a, b in pairs)
 
 
 def _is_whole(factor: float, digits: float) -> bool:

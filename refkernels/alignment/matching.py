@@ -16,7 +16,7 @@ import numpy as np
 
 from refkernels.alignment.kinds import ROLES, WEIGHTS, LayerKind, kind_of, synonyms
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import Layer, Rank, StepTensors
+from refkernels.alignment.run import CaptureError, Layer, Rank, StepTensors
 from refkernels.arithmetic import formats
 
 
@@ -33,13 +33,20 @@ class Matched:
     lone_b: tuple[str, ...] = ()
 
 
-def matched(a: Rank, b: Rank) -> Matched:
-    """The matched layers and parameters of two runs."""
+def matched(a: Rank, b: Rank, names: Mapping[str, str] | None = None) -> Matched:
+    """The matched layers and parameters of two runs. `names`: B's names of some of A's, which take
+    precedence. Raises CaptureError for a name that a run does not have."""
+    names = names or {}
+    for rank, given in ((a, names.keys()), (b, names.values())):
+        for unknown in {*given} - {*rank.layers, *rank.parameters}:
+            raise CaptureError(f"The map names {unknown!r}, which {rank.folder} does not have.")
     called_a, called_b = (
-        [layer for layer in rank.layers.values() if layer.calls] for rank in (a, b)
+        [layer for layer in rank.layers.values() if layer.calls and layer.name not in given]
+        for rank, given in ((a, names.keys()), (b, names.values()))
     )
-    parameters = _by_value(a, b)
-    layers = _by_weights(called_a, called_b, parameters)
+    parameters = _by_value(a, b) | {n: other for n, other in names.items() if n in a.parameters}
+    layers = {name: other for name, other in names.items() if name in a.layers}
+    layers |= _by_weights(called_a, called_b, parameters)
     layers |= _in_order(
         a, b,
         [layer for layer in called_a if layer.name not in layers],

@@ -38,7 +38,7 @@ TIED = {  # a model whose head has its embedding's weights: the verdict, what is
     "joined": ("same", ""),  # one layer for three, and two parts of the batch
     "untied": ("different", "untied"),
     "unmasked": ("different", "left_out"),
-    "unshifted": ("different", "left_out"),  # each word is its own label
+    "unshifted": ("different", "constant"),  # where a slice ends: each word is its own label
 }
 MANY = """
 import runpy, sys

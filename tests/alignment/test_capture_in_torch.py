@@ -74,24 +74,6 @@ def test_layers_of_a_kind_that_is_recorded_are_left_out_where_a_step_has_no_room
     assert [item.name for item in unjudged] == ["middle.2"]
 
 
-def test_what_a_step_begins_with_is_what_the_last_one_ended_with(
-    rank_of: Any, folder: Path
-) -> None:
-    """It is written once, unless it has moved since."""
-    sizes = {
-        name: [
-            (folder / name / "rank_0" / f"step_{k:06d}.safetensors").stat().st_size for k in (0, 1)
-        ]
-        for name in ("plain", "averaged")
-    }
-    assert sizes["averaged"][1] > sizes["plain"][1]
-    for name, moved in (("plain", False), ("averaged", True)):
-        before, after = rank_of(name).tensors(1), rank_of(name).tensors(0)
-        for weight in rank_of(name).parameters:
-            old, new = before.parameter(weight), after.parameter(weight, "after")
-            assert (old.tobytes() != new.tobytes()) == (moved and weight == "first.weight")
-
-
 def test_outputs_are_those_before_a_change_in_place(rank_of: Any) -> None:
     rank = rank_of("in_place")
     tensors = rank.tensors(0)
