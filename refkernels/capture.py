@@ -1321,11 +1321,10 @@ class Capture:
         self._perturbed = None if self._perturb is None else self._move_one_weight()
         self._initial = self._hash_of_parameters()
         self._missed, self._trace, self._functions = [], None, {}
-        self._watched = set()
         self._random = {"layers": [], "before": False, "outside": False}
         self._traced = False
         self._never_called, self._order = [], []
-        self._last_calls = {}
+        self._watched, self._last_calls = set(), {}
         self._chosen_steps, self._kept, self._state_words = 0, {}, {}
         self._undo, self._undo_step = [], []
         self._gate = [self]  # emptied at exit: hooks and wrappers may outlive the capture

@@ -18,7 +18,7 @@ SAME_BITS = (
     "plain", "only", "every", "in_place", "bfloat16", "double", "batch_norm", "dropout",
     "functional", "tied", "attention", "nested", "accumulated", "skipped", "twice", "changed",
     "scheduled", "mixed_precision", "checkpointed", "scripted", "compiled",
-    "whole_model_is_a_layer", "used_again", "averaged", "many_alike",
+    "whole_model_is_a_layer", "used_again", "averaged",
 )  # fmt: skip
 OTHERS = ("diverged", "watched", "without_optimizer", "raised", "killed", "full_disk", "refused")
 
@@ -59,19 +59,6 @@ def test_the_options_only_and_every_bound_what_is_written(rank_of: Any) -> None:
     assert "Left out by only=: middle, last." in rank.not_captured
     assert rank.tensors(0).parameter("last.weight") is not None
     assert rank_of("every").steps == (0, 3, 6)
-
-
-def test_layers_of_a_kind_that_is_recorded_are_left_out_where_a_step_has_no_room(
-    rank_of: Any,
-) -> None:
-    """The last layer is of another kind; a layer that is called twice is recorded twice."""
-    tensors = rank_of("many_alike").tensors(0)
-    assert tensors.layers == ("first", "last", "middle.0")
-    assert [len(tensors.calls(name)) for name in tensors.layers] == [1, 1, 2]
-    assert tensors.left_out == ("middle.2",)
-    unjudged = [item for item in read_layers(rank_of("many_alike"), 0, tensors)
-                if isinstance(item, Unjudged)]  # fmt: skip
-    assert [item.name for item in unjudged] == ["middle.2"]
 
 
 def test_outputs_are_those_before_a_change_in_place(rank_of: Any) -> None:
@@ -308,3 +295,9 @@ def test_a_chosen_step_takes_six_times_the_weights_on_disk(tmp_path: Path) -> No
     first, second = costs["times_weights"]
     assert 5.0 < first < 6.6
     assert 4.0 < second < 5.6
+    rank = Run.read(tmp_path / "costs").first
+    tensors, kinds = rank.tensors(1), ("linear1", "linear2", "self_attn", "norm1", "norm2")
+    left = [item.name for item in read_layers(rank, 1, tensors)
+            if isinstance(item, Unjudged) and "no room" in item.reason]  # fmt: skip
+    assert {f"6.{kind}" for kind in kinds} <= {*left} == {*tensors.left_out}
+    assert {"0", "1.linear1", "1.linear2", "1.self_attn", "1.norm1", "7"} <= {*tensors.layers}

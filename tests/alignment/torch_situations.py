@@ -14,7 +14,6 @@ import os
 import shutil
 import sys
 
-import capture
 import torch
 import torch.utils.checkpoint
 from capture import Capture
@@ -218,16 +217,6 @@ TRAINED = {
     "mixed_precision": {"make": Autocast, "update": scaled_update},
     "diverged": {"update": then(stepped, times=float("nan"))},
 }
-
-
-def many_alike(folder):
-    """A step whose layers take more room than there is."""
-    room, capture._LEAST_ROOM = capture._LEAST_ROOM, 100
-    try:
-        return both(folder, lambda: Net(torch.nn.Sequential(*[torch.nn.Linear(6, 6)] * 2,
-                                                            torch.nn.Linear(6, 6))))  # fmt: skip
-    finally:
-        capture._LEAST_ROOM = room
 
 
 def without_optimizer(folder):
