@@ -1,5 +1,6 @@
 """The probe, copied alone into a folder, in each framework: same bits, complete records."""
 
+import ast
 import functools
 import hashlib
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import refkernels.capture
 from refkernels.alignment import align
 from refkernels.alignment.run import Run, StepTensors
 from refkernels.reporting.alignment import page
@@ -260,10 +262,6 @@ def test_a_compiled_model_trains_on_and_is_named(framework: str, small_runs: Sma
 
 
 def test_the_file_is_python_3_8() -> None:
-    import ast
-
-    import refkernels.capture
-
     source = Path(str(refkernels.capture.__file__)).read_text(encoding="utf-8")
     ast.parse(source, feature_version=(3, 8))
     assert "pickle" not in source.replace("Nothing is pickled", "")

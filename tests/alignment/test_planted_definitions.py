@@ -185,12 +185,12 @@ def test_curves_are_compared_with_null_runs(runs: Path, tmp_path: Path) -> None:
     rng, nulls = np.random.default_rng(1), []
     for number in range(19):
         folder = shutil.copytree(runs / "right", tmp_path / str(number))
-        lines = [json.loads(line) for line in _lines(folder)]
+        path = folder / "rank_0" / "steps.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
         for line in lines:
             line["loss"] *= 1.0 + 1e-7 * rng.standard_normal()
             line["loss_hex"] = float(line["loss"]).hex()
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / "rank_0" / "steps.jsonl").write_text(text)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         nulls.append(folder)
     same = align(runs / "right", runs / "perturbed", nulls=nulls, steps=[0])
     assert same.curve is not None
@@ -202,10 +202,6 @@ def test_curves_are_compared_with_null_runs(runs: Path, tmp_path: Path) -> None:
     assert late.curve.extreme
     assert late.curve.p_normal is not None
     assert late.curve.p_normal < 1e-6
-
-
-def _lines(folder: Path) -> list[str]:
-    return (folder / "rank_0" / "steps.jsonl").read_text().splitlines()
 
 
 def test_the_command_prints_the_verdict_and_ends_with_its_status(
