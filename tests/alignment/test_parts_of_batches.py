@@ -77,7 +77,6 @@ ONE = run(WHOLE, [1.0])
         (run([[slice(0, 4)], [slice(4, 6)]], [0.75, 1.5]), "mean_of_means", 2),
         (run([[slice(0, 4)], [slice(4, 6)]], [1.5, 3.0]), "sum_of_parts", 2),
     ],
-    ids=["not reduced", "ranks", "parts", "means", "unequal parts"],
 )
 @pytest.mark.parametrize("first", [False, True])
 def test_the_factor_is_named_whichever_run_comes_first(
@@ -169,7 +168,6 @@ RANKS = FactorCause("sum_over_ranks", "B", {"parts": 2})
         (replace(RANKS, sure=False), ", or A does the reverse", "或者 A"),
         (FactorCause("multiple", "A", {"factor": 0.5}), "of A receives 1/2 times the", "的 1/2 倍"),
     ],
-    ids=["sure", "not sure", "multiple"],
 )
 def test_the_page_says_which_run_it_is_or_that_it_cannot_tell(
     cause: FactorCause, said: str, in_chinese: str
