@@ -222,31 +222,34 @@ def tables(pair, sinks_a, sinks_b, others=True):
 
 
 def reused(pair, mine, its, sinks_of):
-    """Settle weights of A that B does not read, where it reads another block's in their place: of
-    the same names but for one part, which is the same for all."""
-    a, b = pair.a, pair.b
+    """Settle weights of A that B does not read, where it reads another block's more often: of the
+    same names but for one part, which is the same for all."""
+    a, b, blocks = pair.a, pair.b, {}
     leaves = {a.program.owner(number): (number, slot) for number, slot in a.run.at_leaf.items()}
-    leaves.pop(None, None)
-    blocks = {}
-    for (name, (number, slot)), (other, (_, place)) in itertools.product(leaves.items(), repeat=2):
-        parts, values = (name.split("."), other.split(".")), a.run.values
+    lost = [(name, leaf) for name, leaf in leaves.items() if name and leaf[1] in mine]
+    for (name, (number, slot)), (other, (_, place)) in itertools.product(lost, leaves.items()):
+        parts, values = (name.split("."), (other or "").split(".")), a.run.values
         apart = [k for k, words in enumerate(zip(*parts)) if words[0] != words[1]]
         alikes = len(parts[0]) == len(parts[1]) and values[slot].shape == values[place].shape
-        if slot in mine and alikes and len(apart) == 1:
+        if alikes and len(apart) == 1 and reads(b, a.told[place]) > reads(a, a.told[place]):
             key = tuple(".".join(side[: apart[0] + 1]) for side in parts)
             blocks.setdefault(key, {})[number] = values[place].clone()
     if any(not isinstance(b.run.made[slot], tuple) for slot in its):
         return
-    for (block, other), values in blocks.items() if len(mine) > 1 else ():
+    for (block, other), values in blocks.items():
         before, a.tables = a.tables, {**a.tables, **values}
-        a.refresh()
-        pair.match()
+        pair.refresh(a)
         if len(values) > 1 and len(pair.without(b, sinks_of(b))) < len(its):
             yield {"edit": "reused", "a": block, "b": other, "where": block}
             return
         a.tables = before
-        a.refresh()
-        pair.match()
+        pair.refresh(a)
+
+
+def reads(side, told):
+    """How many calls read a value of these numbers."""
+    slots = set(side.index.find(told))
+    return sum(not slots.isdisjoint(needs) for needs in side.run.needs)
 
 
 def gradients(pair):
@@ -292,8 +295,7 @@ def compare(program_a, program_b):
     pair = Pair(*sides)
     leaves = (side.run.at_leaf.values() for side in sides)
     if list(tables(pair, *leaves, others=False)):  # one ulp of a weight is no other program
-        pair.b.refresh()
-        pair.match()
+        pair.refresh(pair.b)
     if program_b.gradients and program_a.gradients and not gradients(pair):
         record["complete"] = True
         return record
@@ -309,8 +311,7 @@ def compare(program_a, program_b):
         record["complete"] = differences(pair, lambda side: side.results(), found)
         for side, calls in zip(sides, behind) if record["complete"] and not found else ():
             side.program.calls += calls
-            side.refresh()
-            pair.match()
+            pair.refresh(side)
         names = {name for name, _ in gradients(pair)} if record["complete"] and not found else ()
         if names:
             record["complete"] = differences(pair, lambda side: side.slots(
@@ -384,8 +385,7 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
         settled = list(tables(pair, sinks_a, sinks_b)) or list(reused(pair, mine, its, sinks_of))
         if settled:
             found += [{"stage": "forward", **one} for one in settled if one is not None]
-            b.refresh()
-            pair.match()
+            pair.refresh(b)
             continue
         first = first_of(b, its)
         where = place(first) if first is not None else {}
@@ -395,8 +395,7 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             apart = float((a.run.values[a.run.slots[call.index][0]].double() - value).norm())
             if apart <= NEAR * 2.0**-24 * float(value.norm()):  # a constant that one rounds, say
                 a.edits.update(best[1])
-                a.refresh()
-                pair.match()
+                pair.refresh(a)
                 continue
         if is_replacement(best):
             if opened(pair, mine, its):
@@ -406,8 +405,7 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
                 told, edit = added
                 found.append(described(pair, b, {**told, "edit": "added"}, where))
                 b.edits.update(edit)
-                b.refresh()
-                pair.match()
+                pair.refresh(b)
                 continue
         if best is None:
             found.append({"stage": "forward", "edit": None, **where,
@@ -420,8 +418,7 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             told["factor"] = factor(pair, mine, its)
         a.edits.update(everywhere(a, told, edit))
         found.append(described(pair, a, told, where))
-        a.refresh()
-        pair.match()
+        pair.refresh(a)
     return False
 
 
@@ -470,8 +467,7 @@ def chain(side, slots, call):
 
 def words(side, slots, call):
     """The operators of these calls."""
-    calls = chain(side, slots, call)
-    named = [one.word for one in calls if not in_torch.is_view(one.function)]
+    named = [one.word for one in chain(side, slots, call) if not in_torch.is_view(one.function)]
     return ", ".join(list(dict.fromkeys(named))[:WORDS])
 
 

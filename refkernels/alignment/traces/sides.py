@@ -90,6 +90,10 @@ class Pair:
             for number, slot in side.run.at_leaf.items():
                 side.paired[slot] = side.paired[slot] or side.program.owner(number) in names
 
+    def refresh(self, side):
+        side.refresh()
+        self.match()
+
     def without(self, side, sinks):
         """The slots that the sinks depend on, with no partner between."""
         found, left = set(), list(sinks)
