@@ -57,7 +57,7 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
 
     best, most = replacement(side, other, calls, shown, mine, its, made)
     goal, trials, shorter, reached = most or math.inf, 0, None, 0
-    near, lone = boundary(pair, side, other, its, shown), leaves_for(side)
+    near, lone = edits.boundary(side, other, its, shown), edits.leaves_for(side)
 
     def edits_of(kind):
         return (one for call in calls for one in tried(kind, side, call, shown, near, lone))
@@ -113,55 +113,6 @@ def replacement(side, other, calls, shown, mine, its, made):
             if best[0]:
                 return best
     return None, 0
-
-
-def boundary(pair, side, other, its, shown):
-    """(slot, value) of what the other's first calls without partner read: partners of it, the same
-    numbers in the other's order, and its leaves that have none, moved or not."""
-    found, moved = {}, {s for s in its if not isinstance(other.run.made[s], tuple)}
-    for call in shown:
-        if in_torch.is_view(call.function) and moved.issuperset(other.run.needs[call.index]):
-            moved.update(other.run.slots[call.index])
-        for slot in other.run.needs[call.index]:
-            value = other.run.values[slot]
-            if slot not in its:
-                by_shape = {}
-                for mine in side.index.find(other.told[slot]):
-                    by_shape.setdefault(side.run.values[mine].shape, mine)
-                    if value.dtype in (torch.float64, torch.bool):
-                        found.setdefault(("order", mine), value)
-                found.update((mine, side.run.values[mine]) for mine in by_shape.values())
-                if by_shape and value.shape not in by_shape:  # as the other reads it
-                    found[next(iter(by_shape.values()))] = value
-                if value.shape in by_shape and (parts := in_parts(other, slot, value)) is not None:
-                    found[("order", by_shape[value.shape])] = parts
-            elif slot in moved:
-                found.setdefault(("other", slot), value)
-    return list(found.items())
-
-
-def in_parts(side, slot, value):
-    """A value with the parts that calls take of it one behind the other; None where they do not
-    take all of it along one axis."""
-    takers = [c for c in side.program.calls if slot in side.run.needs[c.index]]
-    parts = [side.run.values[s] for c in takers if in_torch.is_view(c.function)
-             for s in side.run.slots[c.index]]  # fmt: skip
-    axes = [k for k in range(value.dim())
-            if all(len(p.shape) > k and p.shape[k] < value.shape[k] for p in parts)]  # fmt: skip
-    if len(parts) < 2 or len(axes) != 1 or sum(part.numel() for part in parts) != value.numel():
-        return None
-    whole = torch.cat(parts, axes[0])
-    return whole if whole.shape == value.shape and not torch.equal(whole, value) else None
-
-
-def leaves_for(side):
-    """By slot of a leaf without partner: other leaves of its shape."""
-    leaves = [(slot, side.run.values[slot]) for slot in side.run.at_leaf.values()]
-    return {
-        slot: [one for one in leaves if one[0] != slot and one[1].shape == value.shape]
-        for slot, value in leaves
-        if not side.paired[slot] and value.numel() > 1
-    }
 
 
 def tried(kind, side, call, shown, near, lone):
