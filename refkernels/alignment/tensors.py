@@ -124,7 +124,7 @@ class TensorFile(Mapping[str, Array]):
         files: dict[tuple[int, ...], TensorFile] = {(): self}
         for name, place in repeated.items() if isinstance(repeated, dict) else ():
             parts: list[Any] = place if isinstance(place, list) else []
-            of, shape, *step = parts if len(parts) in (2, 3) else ["", 0]
+            of, shape, *step = parts if len(parts) in (2, 3) else list[Any](("", 0))
             if not _are_counts(step) or not _are_counts(shape) or name in self._entries:
                 raise self._error(f"{name!r} does not repeat one of its tensors")
             if step and alone:
