@@ -60,7 +60,7 @@ def test_numbers_and_lists_become_float64() -> None:
     assert as_float_array(1.5, "x").dtype == np.float64
     assert as_float_array([1, 2], "x").dtype == np.float64
     assert as_float_array([], "x").dtype == np.float64
-    assert as_float_array([[0.5], [1.0]], "x").shape == (2, 1)
+    assert as_float_array([[-0.5], [1.0]], "x").tolist() == [[-0.5], [1.0]]
 
 
 def test_foreign_byte_order_is_converted() -> None:
