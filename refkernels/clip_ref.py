@@ -97,12 +97,8 @@ def _norm_of_norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool) 
 # --- factors -----------------------------------------------------------------------------------
 
 
-def _eps_factor(xp: Any, n: Any, max_norm: Any, eps: Any) -> Any:
-    return xp.minimum(max_norm / (n + eps), xp.number(1))
-
-
-def _stored_eps_factor(xp: Any, n: Any, max_norm: Any, eps: Any) -> Any:
-    return xp.minimum(xp.store(max_norm / xp.store(n + eps)), xp.number(1))
+def _eps_factor(xp: Any, n: Any, max_norm: Any, eps: Any, keep: Any = lambda a: a) -> Any:
+    return xp.minimum(keep(max_norm / keep(n + eps)), xp.number(1))
 
 
 def _max_factor(xp: Any, n: Any, max_norm: Any, eps: Any = None) -> Any:
@@ -115,7 +111,7 @@ def _factor(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
 
 def _clipped(xp: Any, grads: Any, n: Any, max_norm: Any, way: str, eps: Any, stored: bool) -> Any:
     if way == "eps":
-        return grads * (_stored_eps_factor if stored else _eps_factor)(xp, n, max_norm, eps)
+        return grads * _eps_factor(xp, n, max_norm, eps, *([xp.store] if stored else []))
     c = _max_factor(xp, n, max_norm)
     product = grads * (xp.store(c) if stored else c)
     return xp.either(product, grads * max_norm / xp.maximum(n, max_norm))
@@ -146,7 +142,7 @@ def _by_norm(
     if not stored:
         c = _factor(xp, n, max_norm, way, eps)
     elif way == "eps":
-        c = _stored_eps_factor(xp, xp.store(n), max_norm, eps)
+        c = _eps_factor(xp, xp.store(n), max_norm, eps, xp.store)
     else:
         c = xp.store(_max_factor(xp, xp.store(n), max_norm))
     return grads * xp.take(c, tensor.reshape(-1), -1)
@@ -367,7 +363,8 @@ def clip_by_global_norm() -> None:
     min(1, M / (n + eps)), or M / max(n, M) for way="max", with M = max_norm; see the module.
 
     grads       g, float16, bfloat16, float32 or float64, one axis: tensor after tensor
-    tensor      whole numbers from 0, of the same shape: the tensor of each element
+    tensor      whole numbers from 0, of the same shape: the tensor of each element; or its rank,
+                where each rank has the norm of its own part
     params      max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0 (or inf)
     certify     the question (`refkernels.Enclosure`)
 

@@ -159,7 +159,8 @@ def fft() -> None:
     """y_k = c sum_j x_j e^(-2 pi i j k / n), n being the length of the last axis but one.
 
     x         (..., n, 2), the real and the imaginary parts, as `torch.view_as_real` gives them:
-              float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+              float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`); of real numbers,
+              as rfft takes and irfft gives them, the second parts are 0
     inverse   True: e^(+2 pi i j k / n)
     norm      "backward": c is 1, of the inverse 1 / n; "forward": the other way round; "ortho":
               1 / sqrt(n) for both

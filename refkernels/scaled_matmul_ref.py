@@ -79,7 +79,8 @@ def _saturated(array: Array) -> Array:
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     """A scale for every group of every row of a and every column of b; one group where the scales
     have no axis of groups."""
-    a, b, scale_a, scale_b = (inputs[name] for name in ("a", "b", "scale_a", "scale_b"))
+    a, b = inputs["a"], inputs["b"]
+    scale_a, scale_b = (_exact(inputs[name]) for name in ("scale_a", "scale_b"))
     if a.ndim < 1 or b.ndim != 2 or a.shape[-1] != b.shape[0]:
         raise ValueError(f"a has shape {a.shape} and b {b.shape}, not (..., K) and (K, N).")
     rows, columns, zero_b = a.shape[:-1], b.shape[1:], inputs.get("zero_b")
@@ -390,7 +391,8 @@ def _low(rng: np.random.Generator, shape: tuple[int, ...], kind: Any, every: boo
 OPS = (
     formula_op(
         "scaled_matmul",
-        "a[... k]:low, b[k n]:low, scale_a[...], scale_b[n], bias[n]?, zero_b[n]?:int -> c[... n]",
+        "a[... k]:low, b[k n]:low, scale_a[...]:low, scale_b[n]:low, bias[n]?, zero_b[n]?:int "
+        "-> c[... n]",
         forms={
             "after": PerOutput((_centred(_after),)),
             "before": PerOutput((_centred(_before),)),
@@ -415,13 +417,13 @@ def scaled_matmul() -> None:
                 int8, uint8, float16, bfloat16, float32, float64; of `ml_dtypes` also
                 float8_e4m3fnuz, float8_e5m2fnuz, float6, float4_e2m1fn, int4 and uint4; the two may
                 differ
-    scale_a     one number, or one per row of a; float16, bfloat16, float32 or float64
+    scale_a     one number, or one per row of a; float16, bfloat16, float32 or float64, or the
+                scales of blocks in float8_e8m0fnu or float8_e4m3fn
     scale_b     one number, or one per column of b
     bias        (N,)
 
     Scales of groups of K / G terms in a row: scale_a (..., G), scale_b (G, N), or one of them. Each
-    group's sum is then scaled before they are added (MXFP8, MXFP4, NVFP4, int4 weights; a scale in
-    float8_e8m0 is a power of two, which float32 holds).
+    group's sum is then scaled before they are added (MXFP8, MXFP4, NVFP4, int4 weights).
 
     zero_b, whole numbers of scale_b's shape, is subtracted from b (GPTQ, AWQ: b is uint4 or uint8).
 

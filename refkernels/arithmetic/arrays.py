@@ -117,8 +117,7 @@ def _masked(array: npt.NDArray[Any]) -> bool:
 
 def _whole(value: Any, name: str, depth: int) -> npt.NDArray[np.int64]:
     if isinstance(value, list | tuple):
-        items = _stack(value, name, depth, _whole)
-        return np.asarray(items, np.int64)
+        return np.asarray(_stack(value, name, depth, _whole), np.int64)
     array = np.asarray(value) if isinstance(value, range) else read(value)
     if issubclass(type(value), int) and not -(2**63) <= int.__index__(value) < 2**63:
         array = np.asarray(None)
@@ -141,9 +140,12 @@ def _checked(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if not formats.is_one(array.dtype):
+        first = "convert it first, so that the rounding is yours and visible"
+        if array.dtype.kind == "c":
+            first = "give its real and imaginary parts, as torch.view_as_real does"
         raise TypeError(
             f"{name} has dtype {array.dtype}, but an oracle takes float16, bfloat16, float32 or "
-            "float64: convert it first, so that the rounding is yours and visible."
+            f"float64: {first}."
         )
     if array.ndim > MOST_AXES:
         raise ValueError(f"{name} has {array.ndim} axes, but at most {MOST_AXES} are supported.")
@@ -173,7 +175,8 @@ def _to_numpy(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
         return _from_torch(value, name)
     cupy = sys.modules.get("cupy")
     if cupy is not None and isinstance(value, getattr(cupy, "ndarray", ())):
-        return _from_cupy(value)
+        on_device: Any = value
+        return np.asarray(on_device.get())  # CuPy refuses to copy implicitly
     array = read(value)
     if array is None:
         if reason := why_unread(value):
@@ -244,11 +247,6 @@ def _from_torch(tensor: Any, name: str) -> npt.NDArray[Any]:
             f"no dense array of numbers: {str(failure).partition(chr(10))[0][:100]}"
         ) from failure
     return array
-
-
-def _from_cupy(array: Any) -> npt.NDArray[Any]:
-    """A copy on the host: CuPy refuses to make one implicitly."""
-    return np.asarray(array.get())
 
 
 _AS_ARRAY: dict[str, Callable[[Any, str], npt.NDArray[Any]]] = {

@@ -31,6 +31,7 @@ from refkernels.ops.public import enclosures_of, public_names
 from refkernels.optimizer_ref import adafactor as factored
 from refkernels.optimizer_ref import faults, formulas, matrices, narrow
 from refkernels.optimizer_ref.cases import cases_of
+from refkernels.optimizer_ref.narrow import lost_updates
 
 _BLOCK = 1 << 16  # steps of a power that is multiplied out
 
@@ -245,7 +246,7 @@ OPS = (
     *matrices.OPS,
     narrow.OP,
 )  # fmt: skip
-__all__ = ["OPS", *public_names(OPS)]
+__all__ = ["OPS", "lost_updates", *public_names(OPS)]
 _step = enclosures_of(OPS)
 
 
@@ -421,7 +422,7 @@ def narrow_step() -> None:
 
     The bound of w' is 0, or a step of the format where a kernel's own roundings of t, which it
     may keep in the arrays' format, and of w + t may carry the sum over a tie; that of comp' has the
-    same step. Raises TypeError for other dtypes, ValueError for shapes that differ, other
-    draws and another format. Sources: Kahan (1965), doi:10.1145/363707.363723; Zamirai et al.
-    (2021), arXiv:2010.06192.
+    same step; `lost_updates` counts the w' that are w. Raises TypeError for other dtypes,
+    ValueError for shapes that differ, other draws and another format. Sources: Kahan (1965),
+    doi:10.1145/363707.363723; Zamirai et al. (2021), arXiv:2010.06192.
     """

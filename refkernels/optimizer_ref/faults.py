@@ -281,18 +281,16 @@ def _bare(**others: Any) -> Fault:
     return _of_param("norm_without_decay", bare)
 
 
-_BARE = _bare()
-_SWITCHED = _of_param("trust_ratio_needs_decay", _needs_decay)
 LAMB = (
     *_of_moments(
         formulas.lamb, _hat_direction, _inside_direction, _inside_hat_direction, "direction"
     ),
     Fault("decay_decoupled", _decoupled(formulas.lamb), outputs=("param",)),
-    *_both(_NAMES, _BARE),
+    *_both(_NAMES, _bare()),
     _with(_bare(direction=_inside_direction), "eps_inside_sqrt"),  # OneFlow's old one
     _with(_bare(corrected=_no_correction), "no_bias_correction"),
     Fault("decay_coupled", _coupled_decay),
-    *_both(_NAMES, _SWITCHED, "powers"),
+    *_both(_NAMES, _of_param("trust_ratio_needs_decay", _needs_decay), "powers"),
     _ratio("no_trust_ratio", lambda xp, p, r, u: xp.number(1)),
     _ratio("weight_norm_clamped", _norm_clamped),
     _clamped("0.01", "10"),  # DeepSpeed's
@@ -343,10 +341,7 @@ MOMENTUM = (
     _narrow(formulas.sgd, "lr momentum dampening weight_decay"),
     _narrow(formulas.sgd, "momentum weight_decay"),
 )
-SGD = (
-    *MOMENTUM,
-    Fault("dampened_first_step", _momentum("dampened_first_step")),
-)
+SGD = (*MOMENTUM, Fault("dampened_first_step", _momentum("dampened_first_step")))
 
 
 def _eps_inside(xp: Any, square: Any, eps: Any, **_: Any) -> Any:

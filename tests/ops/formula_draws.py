@@ -15,8 +15,6 @@ from refkernels.op import Direction, Op
 KINDS = (
     "normal", "scores", "equal", "integers", "cancelling", "subnormal", "large", "signed zeros",
 )  # fmt: skip
-
-
 DOMAINS: dict[tuple[str, str], Any] = {
     ("kl_div", "target"): np.abs,
     ("cast", "draws"): lambda x: np.abs(x) % 1,
@@ -26,19 +24,16 @@ DOMAINS: dict[tuple[str, str], Any] = {
 }
 """What an input's numbers become where an op is not defined for all."""
 OF_PARAMS = {("einsum", "c")}  # inputs that an op takes with other params than its own
-EVEN = {("rotary", "d")}
+EVEN = {("rotary", "d")}  # letters of what is taken in pairs
 FEW = {(op, "t"): 3 for op in ("linear_attention", "selective_scan", "gated_delta_rule")}
 FEW["logcumsumexp", "n"] = 20
 """Letters of at most so many: of steps, each of which is computed after the other."""
 SHARED = {"selective_scan": ("h", "g")}
 """A letter whose length is a multiple of another's."""
-"""Letters whose length is even: of what is taken in pairs."""
 BELOW = {
     ("attention", "lengths"): "n", ("combine_experts", "rows"): "r",
     ("grouped_matmul", "experts"): "g",   }  # fmt: skip
 """Letters that an input's integers are below the length of."""
-
-
 CONVOLVED = {"conv1d": (("w", "k"),), "conv2d": (("h", "k"), ("w", "l"))}
 """Axes, with those of the taps: no more taps than places, and y has the places where all fit."""
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hunting import HUNT
@@ -130,3 +131,14 @@ def test_keras_nesterov_is_a_rate_in_the_momentum() -> None:
     got = {name: array.astype(np.float32) for name, array in after.items()}
     explanation = refkernels.explain("momentum", inputs, got, {"nesterov": True})
     assert (explanation.cause, explanation.confidence) == ("lr_in_momentum", "proven")
+
+
+def test_updates_that_vanish_in_a_narrow_format_are_counted() -> None:
+    rng = np.random.default_rng(4)
+    param = rng.standard_normal(203).astype(ml_dtypes.bfloat16)
+    update = np.float32(2.0**-10) * rng.standard_normal(203).astype(np.float32)
+    update[::7] = 0.0
+    moved = (param.astype(np.float64) + update).astype(ml_dtypes.bfloat16)
+    lost = np.sum((moved == param) & (update != 0))
+    assert optimizer_ref.lost_updates(param, update) == lost > 20
+    assert optimizer_ref.lost_updates(param, update, "float32") == 0
