@@ -139,7 +139,7 @@ SHAPES: list[tuple[str, dict[str, Any], str]] = [  # refused with a ValueError
 TYPES: list[tuple[str, dict[str, Any], str]] = [  # refused with a TypeError
     ("matmul", {"b": whole(3, 5)}, "b has dtype int64"),
     ("scaled_matmul", {"a": ones(2, 3, dtype=np.int16)}, "a has dtype int16, but an operand is"),
-    ("scaled_matmul", {"scale_a": ones(2, dtype=np.int8)}, "scale_a has dtype int8"),
+    ("scaled_matmul", {"scale_a": ones(2, dtype=np.int16)}, "scale_a has dtype int16"),
     ("layernorm", {"x": whole(3)}, "dtype int64"),
     ("layernorm", {"dy": None}, "dy is a NoneType"),
     ("rms_norm", {"x": whole(2, 3)}, "int64"),
