@@ -1659,13 +1659,12 @@ class Capture:
         self._chosen = False
 
     def _put(self, name, tensor):
-        if name in self._kept:  # at the end of the last step: it has rarely changed since
-            pair, (dtype, array) = self._kept[name][0], self._framework.host(tensor, copy=False)
-            alike = (dtype, array.shape) == (pair[0], pair[1].shape)
-            if alike and np.array_equal(_bytes(array), _bytes(pair[1])):
-                self._tensors[name] = pair
-                return
-        self._tensors[name] = self._framework.host(tensor)
+        kept, pair = self._kept.get(name), self._framework.host(tensor, name not in self._kept)
+        if kept is not None:  # at the end of the last step: it has rarely changed since
+            same = pair[0] == kept[0][0] and pair[1].shape == kept[0][1].shape
+            same = same and np.array_equal(_bytes(pair[1]), _bytes(kept[0][1]))
+            pair = kept[0] if same else (pair[0], np.array(pair[1], order="C"))
+        self._tensors[name] = pair
 
     def _keep(self, repeated):
         """Keep what this step ends with, by its name at the beginning of the next, with its place

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from refkernels.alignment import align
 from refkernels.alignment.run import CaptureError, Run
 from refkernels.alignment.tensors import TensorFile
-from refkernels.capture import _repeated, write_safetensors
+from refkernels.capture import Capture, _repeated, write_safetensors
 from refkernels.cli.app import app
 from refkernels.reporting.alignment import page
 
@@ -82,8 +83,14 @@ def test_what_a_step_begins_with_may_be_in_the_file_of_an_earlier_one(tmp_path: 
     array = np.arange(300, dtype=np.float32)
     pair, twin, wide = ("F32", array), ("F32", array.copy()), ("F32", array.reshape(3, 100))
     kept = {"w/before": (pair, ["w/after", [300], 0]), "v/before": (twin, ["v/after", [300], 0])}
-    tensors = {"w/before": pair, "v/before": wide, "w/after": twin}
-    repeated = _repeated(tensors, kept)  # v has moved since; w is told from the first file with it
+    tensors = {"w/before": twin, "v/before": wide, "w/after": twin}
+    probe, gathered = Capture.__new__(Capture), []
+    host = lambda name, *_: gathered.append(name) or tensors[name]  # noqa: E731
+    probe._framework, probe._tensors, probe._kept = SimpleNamespace(host=host), {}, kept
+    for name in tensors:
+        probe._put(name, name)
+    assert gathered == [*tensors]  # once: processes that share a model gather together
+    repeated = _repeated(probe._tensors, kept)  # v has moved since
     places = ["w/after", [300], 0], ["w/after", [3, 100], 0], ["w/after", [300], 0]
     assert repeated == dict(zip(tensors, places, strict=True))
     first, second = (tmp_path / f"step_{step:06d}.safetensors" for step in (0, 1))
