@@ -77,12 +77,6 @@ def test_nothing_is_decided_after_saturation() -> None:
     assert curves.of_pair(runs[0], runs[1], runs[2:], seeds=seeds).p == comparison.p
 
 
-def test_equal_curves_are_no_evidence() -> None:
-    same = np.tile(np.linspace(3.0, 1.0, 10), (21, 1))
-    comparison = curves.of_pair(same[0], same[1], same[2:])
-    assert (comparison.statistic, comparison.p) == (0.0, 1.0)
-
-
 def test_a_loss_that_is_not_finite_ends_the_comparison() -> None:
     runs = walks(np.random.default_rng(6), 21)
     runs[1, 30:] = np.nan

@@ -73,6 +73,7 @@ def test_an_invalid_p_decides_nothing() -> None:
     local = LocalTruth((judged(),), (), (), True)
     runs = np.tile(np.linspace(3.0, 1.0, 10), (21, 1))
     curve = curves.of_pair(runs[0], runs[1], runs[2:])
+    assert (curve.statistic, curve.p) == (0.0, 1.0)  # equal curves are no evidence
     for noise, word in ((None, "same"), (Noise(), "same"), (Noise(invalid="gelu"), "undecidable")):
         verdict = decide(
             (), (local, local), (None, None), Matched({}, {}, (), ()), curve, None, noise
