@@ -11,9 +11,7 @@ from refkernels.cli.app import app
 
 
 def written(folder: Path, **changes: object) -> Path:
-    record = synthetic.measurement(
-        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
-    )
+    record = synthetic.sine()
     folder.mkdir()
     line = json.dumps({**record, **changes}) + "\n"
     (folder / "records.jsonl").write_text(line, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Advice is tested or not given: it is followed here, and helps, or the cause links the page of
 those who make the switch."""
 
+import itertools
 import re
 from typing import Any
 
@@ -8,7 +9,7 @@ import faults
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hunting import one_in
+from hunting import one_in, one_way
 from planted import Kernel, exact
 
 import refkernels
@@ -99,8 +100,9 @@ def test_erfc_and_a_sigmoid_in_a_wider_format_do_not_cancel() -> None:
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 
 
-@pytest.mark.parametrize("name", FRAMEWORKS)
-@pytest.mark.parametrize("op", ["gelu", "gelu_tanh"])
+@pytest.mark.parametrize(
+    ("name", "op"), one_way(itertools.product(FRAMEWORKS, ("gelu", "gelu_tanh")))
+)
 def test_the_lost_digits_of_gelu_are_the_cancellation_s_on_any_inputs(
     name: str, op: str, session_for: Any
 ) -> None:

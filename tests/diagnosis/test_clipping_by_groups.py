@@ -1,9 +1,11 @@
 """Groups of parameters clipped by norms of their own: found from the outputs."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from hunting import one_way
 
 from refkernels import explain
 from refkernels.arithmetic import formats
@@ -66,10 +68,10 @@ def test_the_two_conventions_are_asked_for_by_name() -> None:
         np.testing.assert_allclose(got, GRADS.astype(float) * factor, rtol=1e-14)
 
 
-@pytest.mark.parametrize("way", ["eps", "max"])
-@pytest.mark.parametrize(
-    "counts", ["1, 1, 0, 1, 1", "0, 1, 1, 1, 1", "1, 1, 1, 0, 0", "8, 8, 8, 1, 1", "1, 1, 1, 1, 2"]
-)
+COUNTS = ["1, 1, 0, 1, 1", "0, 1, 1, 1, 1", "1, 1, 1, 0, 0", "8, 8, 8, 1, 1", "1, 1, 1, 1, 2"]
+
+
+@pytest.mark.parametrize(("counts", "way"), one_way(itertools.product(COUNTS, ("eps", "max"))))
 def test_the_norm_of_other_tensors_is_named(counts: str, way: str) -> None:
     squares = np.bincount(TENSOR, np.square(GRADS.astype(np.float64)))
     norm = np.float32(np.sqrt(np.array([*map(int, counts.split(", "))]) @ squares))

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hunting import one_in
+from numpy_kernels import normal
 
 import refkernels
 from refkernels import gallery
-from refkernels.diagnosis.explanation import Explanation
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(7)
@@ -42,26 +42,6 @@ def narrow(array: Array, dtype: Any) -> Array:
 
 def linear(x: Array = X, weight: Array = SQUARE, bias: Array = BIAS) -> Array:
     return x @ weight.T + bias
-
-
-def assert_named(explanation: Explanation, cause: str, details: dict[str, Any]) -> None:
-    assert explanation.cause == cause
-    assert explanation.confidence in ("proven", "matched")
-    first = explanation.candidates[0]
-    assert first.cause == cause
-    assert {name: first.details[name] for name in details} == details
-
-
-@pytest.mark.parametrize("op", ["layernorm", "linear", "matmul"])
-def test_a_right_answer_has_no_cause_but_its_order(op: str) -> None:
-    inputs = {"layernorm": AFFINE, "linear": LINEAR, "matmul": {"a": X, "b": SQUARE}}[op]
-    answer = {"layernorm": layernorm, "linear": linear, "matmul": lambda: X @ SQUARE}[op]()
-    explanation = refkernels.explain(op, inputs, {"c" if op == "matmul" else "y": answer})
-    assert explanation.verdict == "rounding"
-    assert explanation.cause in (None, "summation_order")
-    named = {candidate.cause for candidate in explanation.candidates if not candidate.ruled_out}
-    assert named <= {"summation_order"}
-    assert len(explanation.candidates) > 1
 
 
 def test_an_error_that_nothing_explains_stays_unexplained() -> None:
@@ -262,21 +242,6 @@ def test_different_factors_separate_two_kernels() -> None:
     assert difference.details["factor"] == "0.3 (a), 0.7 (b)"
 
 
-@pytest.mark.parametrize("rows", [1, 8])
-@pytest.mark.parametrize("eps", [2e-5, 3e-4, 0.5])
-def test_an_unusual_eps_is_found_with_its_value(rows: int, eps: float) -> None:
-    rng = np.random.default_rng(15)
-    x = (rng.standard_normal((rows, 96)) * np.exp(rng.uniform(-3, -1, (rows, 1)))).astype(
-        np.float32
-    )
-    explanation = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": layernorm(x, eps=eps)})
-    if rows > 1:
-        assert_named(explanation, "eps_differs", {"eps": eps})
-    else:  # the one row was needed to find it
-        assert (explanation.cause, explanation.confidence) == ("eps_differs", "consistent")
-        assert explanation.candidates[0].details["eps"] == eps
-
-
 def test_an_eps_with_many_digits_needs_rows_that_agree() -> None:
     rng = np.random.default_rng(16)
     scales = np.exp(rng.uniform(-3, 0, (8, 1)))
@@ -291,27 +256,33 @@ def test_an_eps_with_many_digits_needs_rows_that_agree() -> None:
     assert refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": y}).cause is None
 
 
-def test_float64_computed_in_float32_is_distinguished_from_float64_rounded_to_it() -> None:
-    x = X.astype(np.float64) + 1e-9 * RNG.standard_normal(X.shape)
-    narrow = layernorm(x.astype(np.float32)).astype(np.float64)
-    explanation = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": narrow})
-    assert explanation.cause == "float32_cast"
-    centred = x - x.mean(axis=1, keepdims=True)
-    right = centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
-    rounded = (right * WEIGHT + BIAS).astype(np.float32).astype(np.float64)
-    explanation = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": rounded})
-    assert (explanation.cause, explanation.candidates[0].details["format"]) == (
-        "wrong_dtype",
-        "float32",
+@pytest.mark.parametrize(
+    ("factor", "named"), [(2.0, "2"), (1 / np.log(2), "1/ln(2)"), (-1.0, "-1"), (1.2345, None)]
+)
+def test_a_single_number_has_a_factor_only_if_it_has_a_name(
+    factor: float, named: str | None
+) -> None:
+    x, target = normal(60), normal(60, seed=1)
+    d = np.abs(x - target).astype(float)
+    loss = np.where(d <= 1, d * d / 2, d - 0.5).mean()
+    answer = refkernels.explain(
+        "huber", {"x": x, "target": target}, {"loss": np.float32(loss * factor)}
     )
+    assert answer.cause == (named and ("sign_error" if factor < 0 else "scale_factor"))
+    if named:
+        assert answer.candidates[0].details["factor"] == named
 
 
-@pytest.mark.parametrize("size", [2.0**-900, 1.0, 2.0**900])
-@pytest.mark.parametrize("factor", [2.0**-20, 0.3, 2.0**20])
-def test_a_factor_is_found_at_both_ends_of_float64_s_range(size: float, factor: float) -> None:
-    inputs, y = right("linear", np.float64, np.random.default_rng(17))
-    inputs = {"x": inputs["x"] * size, "weight": inputs["weight"]}
-    explanation = refkernels.explain("linear", inputs, {"y": y * size * factor})
-    assert explanation.cause == "scale_factor"
-    low, high = explanation.candidates[0].details["interval"]
-    assert low <= factor <= high
+def test_an_error_of_a_few_ulp_is_no_factor() -> None:
+    x = normal(15, 6)
+    got = (x.astype(float).prod(-1) * (1 + 5e-7)).astype(np.float32)
+    assert refkernels.explain("prod", {"x": x}, {"y": got}).cause is None
+
+
+def test_elements_that_are_exact_do_not_hide_the_others() -> None:
+    x, target, dloss = normal(3, 259)
+    dx = np.where(abs(x - target) < 1, 2 * (x - target), np.sign(x - target)) * dloss
+    inputs = {"dloss": dloss, "x": x, "target": target}
+    found = refkernels.explain("huber", inputs, {"dx": dx}, {"reduction": "none"}, "backward")
+    assert found.cause in ("term_doubled", "factor_missing")  # (x - target)² / 2 without its half
+    assert found.confidence == "proven"

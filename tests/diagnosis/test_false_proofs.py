@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from numpy_kernels import gelu, gelu_tanh, normal
 
 import refkernels
 from refkernels import registry
@@ -285,3 +286,50 @@ def test_a_gradient_of_many_rows_is_explained_without_the_others() -> None:
     inputs = {"dy": dy, "x": x, "weight": np.ones((2, 1, 1), F)}
     explanation = refkernels.explain("conv1d", inputs, {"dx": dy[..., :1, :]}, {}, "backward")
     assert explanation.verdict == "exceeds_bound"
+
+
+def test_differences_that_are_lost_for_another_reason_are_no_integers() -> None:
+    """A one-pass variance of float16 numbers whose squares overflow: all of y is 0, as if x were
+    rounded to one number; and one outlier, beside which 8 bits leave nothing of the others."""
+    x = (1000 + normal(4, 6, 30, seed=5)).astype(np.float16)
+    wide = normal(6, 40, seed=6)
+    wide[:, 3] = 1e20
+    for op, given, params in (("group_norm", x, {"num_groups": 2}), ("rms_norm", wide, {})):
+        found = refkernels.explain(op, {"x": given}, np.zeros_like(given), params)
+        assert "quantised_activations" not in {c.cause for c in found.candidates if not c.ruled_out}
+
+
+def test_a_maximum_that_starts_at_0_proves_little_of_negative_numbers() -> None:
+    """Many a fault gives an output that is 0 throughout."""
+    found = refkernels.explain("max", {"x": -abs(normal(8, 32))}, {"y": np.zeros(8, F)})
+    assert sure(found) <= {"unwritten_elements", "floored"}
+
+
+def test_bits_of_two_moments_prove_nothing_that_the_param_refutes() -> None:
+    """Adam's moments lack a decay that the step has in a way that no hypothesis has."""
+    param, grad, m = normal(3, 48, seed=4)
+    inputs = {"param": param, "grad": grad, "m": m, "v": np.square(m[::-1])}
+    adam = registry.get("adam")
+    outputs = adam.plain("forward", inputs, {**adam.params, "step": 3}, formats.BINARY32)
+    outputs["param"] = outputs["param"] - F(1e-3) * np.sin(F(9.0) * grad * param)
+    explanation = refkernels.explain("adam", inputs, outputs, {"step": 3, "weight_decay": 0.1})
+    assert explanation.cause in ("decay_ignored", "decay_decoupled")
+    assert explanation.confidence == "consistent"
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+def test_half_x_erfc_is_not_said_to_cancel(cancels: bool) -> None:
+    """1 + erf loses all digits; a rounded argument loses few."""
+    x = np.array([-11.973983406269696, -10.5, -9.25])
+    phi = (lambda v: 1.0 + math.erf(v)) if cancels else (lambda v: math.erfc(-v))
+    y = np.array([0.5 * v * phi(v / math.sqrt(2.0)) for v in x])
+    cause = refkernels.explain("gelu", {"x": x}, {"y": y}).cause
+    assert (cause == "erf_cancellation") is cancels
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_right_gelus_are_not_blamed_for_their_constants(dtype: type) -> None:
+    x = np.random.default_rng(5).standard_normal(300).astype(dtype)
+    for op, kernel in (("gelu_tanh", gelu_tanh), ("gelu", gelu)):
+        explanation = refkernels.explain(op, {"x": x}, {"y": kernel(x)})
+        assert explanation.cause not in ("float32_constants", "rounded_constants")

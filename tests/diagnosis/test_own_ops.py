@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
+import planting
 import pytest
+from numpy_kernels import attention, gelu_tanh, layernorm, normal, normed, rms_norm, silu, softmax
 
 import refkernels
 
-
-def normal(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+PLANTED: list[planting.Planted] = []
 
 
-def softmax(s: Any, axis: int = -1) -> Any:
-    e = np.exp(s - s.max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
+def of(
+    formula: Any, signature: str, coupled: str, inputs: Mapping[str, Any], **params: float
+) -> Any:
+    own = refkernels.oracle(formula, signature, coupled, params=params)
+    return planting.Asked(PLANTED, own.op, inputs, float)
+
+
+# --- attention whose scores have a soft cap, and attention by features ----------------------------
+
+QKV = {"q": normal(2, 12, 8, scale=2), "k": normal(2, 12, 8, seed=1), "v": normal(2, 12, 6, seed=2)}
+ATTENTION = "q[... m d], k[... n d], v[... n e] -> y[... m e]", "m n d e"
 
 
 def capped_attention(xp: Any, q: Any, k: Any, v: Any, *, cap: Any, scale: Any) -> Any:
@@ -27,49 +36,18 @@ def capped_attention(xp: Any, q: Any, k: Any, v: Any, *, cap: Any, scale: Any) -
     return xp.matmul(e / xp.sum(e), v)
 
 
-def _attention(
-    q: Any, k: Any, v: Any, cut: Callable[[Any], Any] = np.tanh, scale: float = 0.35,
-    axis: int = -1, keep: Any = True,
-) -> Any:  # fmt: skip
-    s = 2 * cut(q @ np.swapaxes(k, -1, -2) * scale / 2)
-    return softmax(np.where(keep, s, -np.inf), axis) @ v
+def clipped(q: Any, k: Any, v: Any) -> Any:
+    return softmax(np.clip(q @ k.swapaxes(-1, -2) * 0.35, -2, 2)) @ v
 
 
-def residual_norm(xp: Any, x: Any, residual: Any, weight: Any, *, eps: Any) -> Any:
-    r = x + residual
-    return r * xp.rsqrt(xp.mean(xp.square(r)) + eps) * weight
-
-
-def _norm(
-    x: Any, residual: Any, weight: Any, times: float = 1.0, n: int = 64, outside: bool = False,
-    centred: bool = False,
-) -> Any:  # fmt: skip
-    r = x + times * residual
-    r = r - r.mean(-1, keepdims=True) if centred else r
-    square = (r * r).sum(-1, keepdims=True) / n
-    return r / (np.sqrt(square) + 1e-3 if outside else np.sqrt(square + 1e-3)) * weight
-
-
-def partial_rotary(xp: Any, x: Any, cos: Any, sin: Any) -> Any:
-    r, d = cos.shape[-1], x.shape[-1]
-    a, b, rest = (xp.take(x, np.arange(*ends), -1) for ends in ((0, r), (r, 2 * r), (2 * r, d)))
-    return xp.concatenate([a * cos - b * sin, b * cos + a * sin, rest], -1)
-
-
-def _rotary(x: Any, cos: Any, sin: Any, first: Any, second: Any, sign: int = 1) -> Any:
-    y, a, b = x.copy(), x[..., first], x[..., second]
-    y[..., first], y[..., second] = a * cos - sign * b * sin, b * cos + sign * a * sin
-    return y
-
-
-def router(xp: Any, x: Any, weight: Any, bias: Any, *, temperature: Any) -> Any:
-    s = (xp.matmul(x, xp.transpose(weight, (0, 2, 1))) + bias) / temperature
-    e = xp.exp(s - xp.pivot(s))
-    return e / xp.sum(e)
-
-
-def _router(x: Any, weight: Any, bias: Any, by: Any = softmax, heat: float = 2.0) -> Any:
-    return by((x @ np.swapaxes(weight, -1, -2) + bias) / heat)
+capped = partial(attention, cap=2.0, scale=0.35)
+fault = of(capped_attention, *ATTENTION, QKV, cap=2.0, scale=0.35)
+fault(None, capped)
+fault("function_missing", partial(attention, scale=0.35))
+fault("other_function", clipped)
+fault("param_differs", partial(attention, cap=2.0, scale=0.5))
+fault("other_axis", partial(capped, axis=-2))
+fault("mask_added", partial(capped, keep=np.tri(12, dtype=bool)))
 
 
 def linear_attention(xp: Any, q: Any, k: Any, v: Any, *, eps: Any) -> Any:
@@ -78,10 +56,141 @@ def linear_attention(xp: Any, q: Any, k: Any, v: Any, *, eps: Any) -> Any:
     return xp.matmul(q, xp.matmul(xp.transpose(k, (0, 2, 1)), v)) / total
 
 
-def _linear(q: Any, k: Any, v: Any, divided: bool = True, of_q: Any = np.exp) -> Any:
+def by_features(q: Any, k: Any, v: Any, divided: bool = True, of_q: Any = np.exp) -> Any:
     q, k = of_q(q), np.exp(k)
-    total = q @ np.swapaxes(k.sum(1, keepdims=True), -1, -2) + 1e-2
-    return q @ (np.swapaxes(k, -1, -2) @ v) / (total if divided else 1.0)
+    total = q @ k.sum(1, keepdims=True).swapaxes(-1, -2) + q.dtype.type(1e-2)
+    return q @ (k.swapaxes(-1, -2) @ v) / (total if divided else 1)
+
+
+fault = of(linear_attention, *ATTENTION, QKV, eps=1e-2)
+fault(None, by_features)
+fault("factor_missing", partial(by_features, divided=False))
+fault("function_missing", partial(by_features, of_q=lambda q: q))
+
+# --- norms ----------------------------------------------------------------------------------------
+
+SUMMED = {"x": normal(16, 64), "residual": normal(16, 64, seed=1), "weight": normal(64, seed=2)}
+OWN = "x[... n], residual[... n], weight[n] -> y[... n]"
+ROWS = "x[... n] -> y[... n]", "n", {"x": normal(12, 32)}
+
+
+def residual_norm(xp: Any, x: Any, residual: Any, weight: Any, *, eps: Any) -> Any:
+    r = x + residual
+    return r * xp.rsqrt(xp.mean(xp.square(r)) + eps) * weight
+
+
+def of_sum(x: Any, residual: Any, weight: Any, times: float = 1.0, **how: Any) -> Any:
+    return rms_norm(x + x.dtype.type(times) * residual, weight, **how)
+
+
+def of_part(x: Any, residual: Any, weight: Any, part: Any, root: Any = np.sqrt) -> Any:
+    """By the mean square of a part of the rows, over all of their length."""
+    square = np.square(part(x, residual)).sum(-1, keepdims=True) / 64
+    return (x + residual) / root(square + 1e-3) * weight
+
+
+fault = of(residual_norm, OWN, "n", SUMMED, eps=1e-3)
+fault(None, partial(of_sum, eps=1e-3))
+fault("term_missing", partial(of_sum, times=0.0, eps=1e-3))
+fault("term_doubled", partial(of_sum, times=2.0, eps=1e-3))
+fault("divisor_differs", partial(of_sum, ddof=1, eps=1e-3))
+fault("eps_outside_sqrt", partial(of_sum, outside=True, eps=1e-3))
+fault("mean_taken_off", lambda x, residual, weight: layernorm(x + residual, weight, eps=1e-3))
+fault("weight_plus_one", lambda x, residual, weight: of_sum(x, residual, 1 + weight, eps=1e-3))
+fault("factor_missing", lambda x, residual, weight: of_sum(x, residual, 1, eps=1e-3))
+fault("factor_twice", partial(of_part, part=np.add, root=lambda mean: mean))
+fault("term_missing", partial(of_part, part=lambda x, residual: x), part="residual")
+fault("dropped_tail", partial(of_part, part=lambda x, residual: (x + residual)[:, :-5]))
+
+
+def norm_and_gelu(xp: Any, x: Any) -> Any:
+    d = x - xp.mean(x)
+    h = d / xp.sqrt(xp.mean(d * d) + xp.number(1e-5))
+    return h * (1 + xp.erf(h / xp.sqrt(xp.number(2)))) / 2
+
+
+fault = of(norm_and_gelu, *ROWS)
+fault("tanh_gelu", lambda x: gelu_tanh(normed(x)), other="gelu_tanh")
+fault("function_for_another", normed, other="x")
+
+
+def pooled(xp: Any, x: Any) -> Any:
+    return xp.mean(x) * 3
+
+
+fault = of(pooled, "x[... n] -> y[...]", "n", {"x": normal(40, 16)})
+fault("max_for_mean", lambda x: 3 * x.max(-1), taken="max")
+
+# --- softmax: of a router's scores, and by blocks of 8 --------------------------------------------
+
+ROUTER = {"x": normal(2, 12, 16), "weight": normal(2, 8, 16, seed=1), "bias": normal(8, seed=2)}
+
+
+def router(xp: Any, x: Any, weight: Any, bias: Any, *, temperature: Any) -> Any:
+    s = (xp.matmul(x, xp.transpose(weight, (0, 2, 1))) + bias) / temperature
+    e = xp.exp(s - xp.pivot(s))
+    return e / xp.sum(e)
+
+
+def shares(x: Any, weight: Any, bias: Any, by: Any = softmax, heat: int = 2) -> Any:
+    return by((x @ weight.swapaxes(-1, -2) + bias) / heat)
+
+
+SCORES = "x[... t d], weight[... e d], bias[e] -> y[... t e]"
+fault = of(router, SCORES, "t d e", ROUTER, temperature=2.0)
+fault(None, shares)
+fault("other_function", partial(shares, by=lambda s: 1 / (1 + np.exp(-s))))
+fault("param_differs", partial(shares, heat=1))
+fault("first_for_all", lambda **a: np.repeat(shares(**a)[:, :1], 12, 1))
+
+
+def plain_softmax(xp: Any, x: Any) -> Any:
+    e = xp.exp(x - xp.max(x))
+    return e / xp.sum(e)
+
+
+def by_blocks(x: Any, rescaled: bool) -> Any:
+    """Each block relative to its own maximum; or to the largest so far, and the sum to that of all,
+    but the exponents are not rescaled when the maximum grows."""
+    blocks = x.reshape(len(x), -1, 8)
+    top = blocks.max(-1, keepdims=True)
+    top = top if rescaled else np.maximum.accumulate(top, axis=1)
+    e = np.exp(blocks - top).reshape(x.shape)
+    return e / (e if rescaled else np.exp(x - x.max(-1, keepdims=True))).sum(-1, keepdims=True)
+
+
+fault = of(plain_softmax, *ROWS)
+fault("shift_by_blocks", partial(by_blocks, rescaled=False), block=8)
+fault("shift_of_each_block", partial(by_blocks, rescaled=True), block=8)
+
+# --- rotations, recurrences, elementwise ----------------------------------------------------------
+
+ANGLES = np.arange(10)[:, None] * 1e4 ** (-np.arange(4) / 4)
+ROTARY = {"x": normal(3, 10, 12), **{f.__name__: f(ANGLES).astype("f4") for f in (np.cos, np.sin)}}
+DELTA = {name: normal(2, 6, 5, seed=seed) for seed, name in enumerate("qkv")}
+DELTA["k"] *= np.float32(0.4)
+DELTA["beta"] = np.random.default_rng(3).uniform(0.2, 1, (2, 6, 1)).astype(np.float32)
+PAIR = "x[...], y[...] -> z[...]", "", {"x": normal(400), "y": normal(400, seed=1)}
+
+
+def partial_rotary(xp: Any, x: Any, cos: Any, sin: Any) -> Any:
+    r, d = cos.shape[-1], x.shape[-1]
+    a, b, rest = (xp.take(x, np.arange(*ends), -1) for ends in ((0, r), (r, 2 * r), (2 * r, d)))
+    return xp.concatenate([a * cos - b * sin, b * cos + a * sin, rest], -1)
+
+
+def rotated(x: Any, cos: Any, sin: Any, sign: int = 1, pairs: bool = False) -> Any:
+    first, second = (np.s_[:8:2], np.s_[1:8:2]) if pairs else (np.s_[:4], np.s_[4:8])
+    y, a, b = x.copy(), x[..., first], x[..., second]
+    y[..., first], y[..., second] = a * cos - sign * b * sin, b * cos + sign * a * sin
+    return y
+
+
+fault = of(partial_rotary, "x[... s d], cos[s r], sin[s r] -> y[... s d]", "s d r", ROTARY)
+fault(None, rotated)
+fault("sign_wrong", partial(rotated, sign=-1))
+fault("other_layout", partial(rotated, pairs=True))
+fault("inputs_exchanged", lambda x, cos, sin: rotated(x, sin, cos))
 
 
 def scan(xp: Any, x: Any, *, decay: Any) -> Any:
@@ -91,13 +200,21 @@ def scan(xp: Any, x: Any, *, decay: Any) -> Any:
     return xp.concatenate(states, -1)
 
 
-def _scan(x: Any, decay: float = 0.9, lost: int = -1, before: bool = False) -> Any:
-    state, states = np.zeros(len(x)), []
+def scanned(x: Any, decay: float = 0.9, lost: int = -1, before: bool = False) -> Any:
+    state, states = np.zeros(len(x), x.dtype), []
     for t in range(x.shape[1]):
         old = state
         state = decay * (0 if t == lost else state) + x[:, t]
         states.append(old if before else state)
     return np.stack(states, -1)
+
+
+fault = of(scan, *ROWS[:2], {"x": normal(8, 32)}, decay=0.9)
+fault(None, scanned)
+fault("term_missing", partial(scanned, lost=16))
+fault("param_differs", partial(scanned, decay=0.8))
+fault("output_shifted", partial(scanned, before=True))
+fault("other_layout", lambda x: scanned(x[:, ::-1])[:, ::-1])
 
 
 def delta_rule(xp: Any, q: Any, k: Any, v: Any, beta: Any) -> Any:
@@ -111,77 +228,80 @@ def delta_rule(xp: Any, q: Any, k: Any, v: Any, beta: Any) -> Any:
     return xp.concatenate(results, 1)
 
 
-def _delta(q: Any, k: Any, v: Any, beta: Any, sign: int = -1) -> Any:
-    state, results = np.zeros((2, 5, 5)), []
+def updated(q: Any, k: Any, v: Any, beta: Any, sign: int = -1) -> Any:
+    state, results = np.zeros((2, 5, 5), q.dtype), []
     for t in range(q.shape[1]):
         qt, kt, vt, bt = (a[:, t : t + 1] for a in (q, k, v, beta))
-        state = state + np.swapaxes(kt, 1, 2) @ ((vt + sign * (kt @ state)) * bt)
+        state = state + kt.swapaxes(1, 2) @ ((vt + sign * (kt @ state)) * bt)
         results.append(qt @ state)
     return np.concatenate(results, 1)
 
 
-ANGLES = np.arange(10)[:, None] * 1e4 ** (-np.arange(4) / 4)
-QKV = {"q": 2 * normal(2, 12, 8), "k": normal(2, 12, 8, seed=1), "v": normal(2, 12, 6, seed=2)}
-NORM = {"x": normal(16, 64), "residual": normal(16, 64, seed=1), "weight": normal(64, seed=2)}
-ROTARY = {"x": normal(3, 10, 12), "cos": np.cos(ANGLES).astype("f4")}
-ROTARY["sin"] = np.sin(ANGLES).astype("f4")
-ROUTER = {"x": normal(2, 12, 16), "weight": normal(2, 8, 16, seed=1), "bias": normal(8, seed=2)}
-DELTA = {"q": normal(2, 6, 5), "k": 0.4 * normal(2, 6, 5, seed=1), "v": normal(2, 6, 5, seed=2)}
-DELTA["beta"] = np.random.default_rng(3).uniform(0.2, 1, (2, 6, 1)).astype(np.float32)
-ATTENTION = "q[... m d], k[... n d], v[... n e] -> y[... m e]", "m n d e"
-HALVES, PAIRS = (np.arange(4), np.arange(4, 8)), (np.arange(0, 8, 2), np.arange(1, 8, 2))
-OWN: dict[str, tuple[Any, Any, Any, Any, Any]] = {
-    "attention": (capped_attention, *ATTENTION, {"cap": 2.0, "scale": 0.35}, QKV),
-    "norm": (residual_norm, "x[... n], residual[... n], weight[n] -> y[... n]", "n", {"eps": 1e-3},
-             NORM),
-    "rotary": (partial_rotary, "x[... s d], cos[s r], sin[s r] -> y[... s d]", "s d r", {}, ROTARY),
-    "router": (router, "x[... t d], weight[... e d], bias[e] -> y[... t e]", "t d e",
-               {"temperature": 2.0}, ROUTER),
-    "linear": (linear_attention, *ATTENTION, {"eps": 1e-2}, QKV),
-    "scan": (scan, "x[... n] -> y[... n]", "n", {"decay": 0.9}, {"x": normal(8, 32)}),
-    "delta": (delta_rule, "q[... t d], k[... t d], v[... t e], beta[... t u] -> y[... t e]",
-              "t d e u", {}, DELTA),
-}  # fmt: skip
-FAULTS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("attention", "function_missing"): lambda **a: _attention(**a, cut=lambda s: s),
-    ("attention", "other_function"): lambda **a: _attention(**a, cut=lambda s: np.clip(s, -1, 1)),
-    ("attention", "param_differs"): lambda **a: _attention(**a, scale=0.5),
-    ("attention", "other_axis"): lambda **a: _attention(**a, axis=-2),
-    ("attention", "mask_added"): lambda **a: _attention(**a, keep=np.tri(12, dtype=bool)),
-    ("norm", "term_missing"): lambda **a: _norm(**a, times=0.0),
-    ("norm", "term_doubled"): lambda **a: _norm(**a, times=2.0),
-    ("norm", "divisor_differs"): lambda **a: _norm(**a, n=63),
-    ("norm", "eps_outside_sqrt"): lambda **a: _norm(**a, outside=True),
-    ("norm", "mean_taken_off"): lambda **a: _norm(**a, centred=True),
-    ("norm", "weight_plus_one"): lambda **a: _norm(**{**a, "weight": 1 + a["weight"]}),
-    ("rotary", "sign_wrong"): lambda **a: _rotary(**a, first=HALVES[0], second=HALVES[1], sign=-1),
-    ("rotary", "other_layout"): lambda **a: _rotary(**a, first=PAIRS[0], second=PAIRS[1]),
-    ("rotary", "inputs_exchanged"): lambda x, cos, sin: _rotary(x, sin, cos, *HALVES),
-    ("router", "other_function"): lambda **a: _router(**a, by=lambda s: 1 / (1 + np.exp(-s))),
-    ("router", "param_differs"): lambda **a: _router(**a, heat=1.0),
-    ("router", "first_for_all"): lambda **a: np.repeat(_router(**a)[:, :1], 12, 1),
-    ("linear", "factor_missing"): lambda **a: _linear(**a, divided=False),
-    ("linear", "function_missing"): lambda **a: _linear(**a, of_q=lambda q: q),
-    ("scan", "term_missing"): lambda **a: _scan(**a, lost=16),
-    ("scan", "param_differs"): lambda **a: _scan(**a, decay=0.8),
-    ("scan", "output_shifted"): lambda **a: _scan(**a, before=True),
-    ("scan", "other_layout"): lambda x: _scan(x[:, ::-1])[:, ::-1],
-    ("delta", "term_missing"): lambda **a: _delta(**a, sign=0),
-    ("delta", "sign_wrong"): lambda **a: _delta(**a, sign=1),
-}
+fault = of(
+    delta_rule, "q[... t d], k[... t d], v[... t e], beta[... t u] -> y[... t e]", "t d e u", DELTA
+)
+fault(None, updated)
+fault("term_missing", partial(updated, sign=0))
+fault("sign_wrong", partial(updated, sign=1))
 
 
-@pytest.mark.parametrize(("name", "cause"), FAULTS)
-def test_a_fault_of_an_own_op_is_proven(name: str, cause: str) -> None:
-    formula, signature, coupled, params, inputs = OWN[name]
-    own = refkernels.oracle(formula, signature, coupled, params=params)
-    wide = {key: array.astype(np.float64) for key, array in inputs.items()}
-    wrong = np.asarray(FAULTS[name, cause](**wide)).astype(np.float32)
-    found = refkernels.explain(own.op, inputs, {"y": wrong})
-    assert (found.cause, found.confidence) == (cause, "proven")
+def gated(xp: Any, x: Any, y: Any) -> Any:
+    return x / (1 + xp.exp(-x)) * y
+
+
+def times_sum(xp: Any, x: Any, y: Any) -> Any:
+    return xp.exp(x) * y + x
+
+
+def plus_product(xp: Any, x: Any, y: Any) -> Any:
+    return (xp.exp(x) + y) * x
+
+
+fault = of(gated, *PAIR)
+fault(None, lambda x, y: silu(x) * y)
+fault("function_for_another", lambda x, y: gelu_tanh(x) * y, other="gelu_tanh")
+fault("complement_taken", lambda x, y: silu(x) * (1 - y), part="y")
+fault = of(times_sum, *PAIR)
+fault("parentheses_moved", lambda x, y: np.exp(x) * (y + x))
+fault = of(plus_product, *PAIR)
+fault("parentheses_moved", lambda x, y: np.exp(x) + y * x)
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=planting.name)
+def test_a_fault_of_an_own_op_is_proven_and_a_right_kernel_is_not_blamed(
+    planted: planting.Planted,
+) -> None:
+    planted.check()
 
 
 def test_a_constant_that_is_no_number_is_not_rounded() -> None:
     formula = lambda xp, x: xp.where(x < 9, xp.exp(x), x * xp.log(xp.number(-1)))  # noqa: E731
     op, x = refkernels.oracle(formula, "x[... k] -> y[... k]").op, normal(4, 40)
     assert refkernels.explain(op, {"x": x}, {"y": np.cbrt(x)}).verdict == "exceeds_bound"
+
+
+def of_norm(kernel: Any) -> Any:
+    """What is said of a residual norm where eps = 0.1 is asked for."""
+    own = refkernels.oracle(residual_norm, OWN, "n", params={"eps": 0.1})
+    return planting.Planted(own.op, SUMMED, {}, float, "", kernel, {}).explained()
+
+
+@pytest.mark.parametrize("eps", [1e-3, 0.03])
+def test_two_faults_at_once_are_both_named(eps: float) -> None:
+    """The weight left out, and another eps: a port's two mistakes."""
+    found = of_norm(lambda x, residual, weight: of_sum(x, residual, 1, eps=eps))
+    assert {found.cause, found.candidates[0].details["with"]} == {"factor_missing", "eps_differs"}
+    assert found.confidence == "proven"
+    assert "uses eps" in found.summary
+    assert "leaves out the factor or divisor weight" in found.summary
+
+
+def test_two_pairs_that_are_one_function_are_not_told_apart() -> None:
+    """A norm does not depend on a factor: x with eps is 2 x with 4 eps, so that a residual that was
+    left out and one that was read twice are the same but for eps."""
+    found = of_norm(partial(of_sum, times=0.0, eps=1e-3))
+    assert found.confidence == "consistent"
+    for said in ("reads x in place of residual", "leaves out the term residual"):
+        assert said in found.summary
+    for eps in ("0.004", "0.001"):
+        assert f"and uses eps = {eps}" in found.summary

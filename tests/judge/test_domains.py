@@ -21,16 +21,8 @@ from refkernels.judging.verdicts import FAMILIES_NEEDED
 from refkernels.op import Direction, Op
 from refkernels.reporting.judging.views import lines
 
-INT8 = """
-import numpy as np
-
-def scaled_matmul(a, b, scale_a, scale_b, bias=None):
-    if a.dtype != np.int8 or b.dtype != np.int8:
-        raise NotImplementedError("int8 only")
-    sums = a.astype(np.int32) @ b.astype(np.int32)
-    c = sums * np.reshape(scale_a, (*np.shape(scale_a), 1)).astype(np.float64) * scale_b
-    return (c if bias is None else c + bias).astype(scale_a.dtype)
-"""
+ODD = Path(__file__).with_name("odd_kernels.py")
+INT8 = f"{ODD}:int8_scaled_matmul"
 QUICK: dict[str, Any] = {"level": "quick", "seed": 3, "mutants": False, "causes": False}
 
 
@@ -41,17 +33,11 @@ def test_the_params_of_a_challenge_are_in_its_name() -> None:
     assert any("padding_idx" not in name for name in named)
 
 
-@pytest.fixture
-def int8(tmp_path: Path) -> str:
-    (tmp_path / "int8.py").write_text(INT8, encoding="utf-8")
-    return f"{tmp_path}/int8.py:scaled_matmul"
-
-
-def test_a_kernel_of_one_integer_format_is_judged_in_it(int8: str) -> None:
-    judgement = judge(int8, dtypes={"a": ["int8"], "b": ["int8"]}, **QUICK)
+def test_a_kernel_of_one_integer_format_is_judged_in_it() -> None:
+    judgement = judge(INT8, dtypes={"a": ["int8"], "b": ["int8"]}, **QUICK)
     assert judgement.right, judgement.reasons
     assert "a=int8, b=int8" in "".join(lines(judgement.to_dict(), ""))
-    undeclared = judge(int8, **QUICK)
+    undeclared = judge(INT8, **QUICK)
     assert undeclared.verdict == "not_enough_shown"
 
 
@@ -63,20 +49,10 @@ def test_a_kernel_of_one_integer_format_is_judged_in_it(int8: str) -> None:
         (["--dtype", "flot32"], "dtype is 'flot32': "),
     ],
 )
-def test_formats_that_nothing_has_are_refused(int8: str, dtypes: list[str], refusal: str) -> None:
-    result = CliRunner().invoke(app, ["judge", int8, *dtypes])
+def test_formats_that_nothing_has_are_refused(dtypes: list[str], refusal: str) -> None:
+    result = CliRunner().invoke(app, ["judge", INT8, *dtypes])
     assert result.exit_code == 2
     assert refusal in result.output
-
-
-NARROW = """
-import numpy as np
-def quantize(x, scale, zero_point=0):
-    return np.clip(np.rint(x / scale) + zero_point, -128, 127).astype(np.int8)
-def cast(x):
-    import ml_dtypes
-    return x.astype(ml_dtypes.float8_e5m2)
-"""
 
 
 @pytest.mark.parametrize(
@@ -84,11 +60,9 @@ def cast(x):
     [("quantize", "int8", "right"), ("cast", "float8_e5m2", "right"), ("cast", "int8", "wrong")],
 )
 def test_a_kernel_that_answers_in_one_narrow_format_is_asked_for_it(
-    op: str, dtype: str, verdict: str, tmp_path: Path
+    op: str, dtype: str, verdict: str
 ) -> None:
-    (tmp_path / "narrow.py").write_text(NARROW, encoding="utf-8")
-    kernel = f"{tmp_path}/narrow.py:{op}"
-    judgement = judge(kernel, dtype=dtype, level="quick", seed=3, mutants=False, causes=False)
+    judgement = judge(f"{ODD}:{op}", dtype=dtype, **QUICK)
     assert judgement.verdict == verdict
     assert judgement.lengths == {"to": (dtype,)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +153,11 @@ def measurement(op, direction, output, framework, dtype, regime, parameters) -> 
     }  # fmt: skip
 
 
+def sine(dtype="float32", high=9.0) -> dict:
+    """A measurement of torch's sin."""
+    return measurement("sin", "forward", "y", "torch", dtype, "range", {"high": high})
+
+
 def failure(op, direction, output, framework, dtype, status, reason) -> dict:
     """One measurement record whose status is not ok."""
     regime, parameters = cases(op)[0]
@@ -289,3 +295,42 @@ def write(folder: Path, records: list[dict]) -> Path:
     lines = "".join(json.dumps(strict(record), ensure_ascii=False) + "\n" for record in records)
     (folder / "records.jsonl").write_text(lines, encoding="utf-8")
     return folder
+
+
+class Page(HTMLParser):
+    """What a page holds: ids, links, what they or others refer to, its text without scripts. It
+    fails on a tag that is closed out of turn."""
+
+    VOID = frozenset({"meta", "br", "img", "link", "input", "hr"})
+    OPTIONAL = frozenset({"dt", "dd", "td", "th", "tr", "li"})
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.sources, self.links, self.ids = [], [], [], []
+        self.text, self.hidden, self.titles = [], [], 0
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        self.open += [tag] if tag not in self.VOID else []
+        self.ids += [named["id"]] if "id" in named else []
+        self.links += [named["href"]] if tag == "a" else []
+        self.hidden += [named.get("id")] if "hidden" in named else []
+        self.titles += "title" in named
+        self.sources += [named[k] for k in ("src", "href", "xlink:href") if k in named]
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        while self.open[-1] in self.OPTIONAL and tag != self.open[-1]:
+            self.open.pop()  # HTML lets these be closed by what follows
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] not in (["script"], ["style"]):
+            self.text.append(data)

@@ -25,9 +25,7 @@ def _fault(tmp_path, text):
 
 
 def test_non_finite_numbers_are_decoded_and_text_is_not(tmp_path):
-    record = synthetic.measurement(
-        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
-    )
+    record = synthetic.sine()
     record["ulp"]["max"] = math.inf
     record["bound"]["max_ratio"] = -math.inf
     record["plain"]["ratio"] = math.nan
@@ -112,9 +110,7 @@ def test_compressed_records_are_read_as_they_were(tmp_path):
 
 
 def test_an_ok_measurement_without_a_verdict_is_refused(tmp_path):
-    record = synthetic.measurement(
-        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
-    )
+    record = synthetic.sine()
     del record["verdict"]
     assert "'verdict' must be a text" in _fault(tmp_path, json.dumps(record) + "\n")
 
@@ -146,9 +142,7 @@ WRONG = {
 def kinds():
     """A record of each kind that may have the common fields."""
     return {
-        "measurement": synthetic.measurement(
-            "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
-        ),
+        "measurement": synthetic.sine(),
         "agreement": synthetic.agreement(
             "sin", "forward", "y", "float32", "a case", "torch", "paddle", 0.5, 1e-7, 2
         ),

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import string
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -31,32 +30,6 @@ PACKAGE = Path(reporting.__file__).parent
 SCRIPT = "import torch\n\n\nprint(1 < 2)\n"
 
 
-class Read(HTMLParser):
-    """The texts by the id of the element that they are in, and the links; without the script."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.ids, self.links, self.text, self.silent, self.hidden = [], [], [], 0, []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attributes):
-        named = dict(attributes)
-        self.silent += tag in ("script", "style")
-        if "id" in named:
-            self.ids.append(named["id"])
-        if tag == "a":
-            self.links.append(named["href"])
-        if "hidden" in named:
-            self.hidden.append(named.get("id"))
-
-    def handle_endtag(self, tag):
-        self.silent -= tag in ("script", "style")
-
-    def handle_data(self, data):
-        if not self.silent:
-            self.text.append(data)
-
-
 @pytest.fixture(scope="module")
 def records():
     record, edge = bad(), bad("sin", x="inf", verdict="special_value_mismatch")
@@ -71,7 +44,7 @@ def undrawn(records, lang="en"):
 
 @pytest.fixture(scope="module", params=["en", "zh"])
 def page(records, request):
-    return Read(undrawn(records, request.param).html())
+    return synthetic.Page(undrawn(records, request.param).html())
 
 
 def test_every_finding_has_an_id_and_is_linked(page, records):
@@ -266,7 +239,9 @@ def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
     assert script.read_text("utf-8") == long
     every = (folder / "scripts" / "scripts.js").read_text("utf-8")
     assert json.loads(every[every.index("{") : every.rindex(";")]) == {script.stem: long}
-    (link,) = (x for x in Read((folder / "report.html").read_text("utf-8")).links if ".py" in x)
+    (link,) = (
+        x for x in synthetic.Page((folder / "report.html").read_text("utf-8")).links if ".py" in x
+    )
     assert folder / link == script
     synthetic.write(tmp_path, [{**record, "verdict": "rounding"}])
     reporting.write_report(folder, starmap=synthetic.undrawn)

@@ -66,7 +66,7 @@ def test_each_result_is_counted_once(drawn: list[tuple[float, float | None]]) ->
 
 @pytest.mark.parametrize("undecided", [0, 1, 3])
 def test_what_could_not_be_decided_is_not_counted(undecided: int) -> None:
-    record = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9})
+    record = synthetic.sine()
     record["counts"] = {"elements": 4, "undecided": undecided, "not_correctly_rounded": 1}
     assert Study.of([record]).measurements[0].rounded == (3 - undecided, 4 - undecided)
 

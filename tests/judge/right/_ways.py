@@ -10,6 +10,11 @@ import functools
 import numpy as np
 
 
+def in_kind(array, number):
+    """The number in the array's format."""
+    return array.dtype.type(number)
+
+
 def _arrays(given, named):
     return [value for value in (*given, *named.values()) if isinstance(value, np.ndarray)]
 

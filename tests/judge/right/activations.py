@@ -3,14 +3,13 @@
 import math
 
 import numpy as np
+from _ways import in_kind as _k
 from _ways import kernels
+from functions import _sigmoid_pieces as _sigmoid
+from functions import _softplus
 
 _SCALE, _ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 _SIXTH = 1 / 6
-
-
-def _k(x, number):
-    return x.dtype.type(number)
 
 
 def _six(x):
@@ -23,10 +22,6 @@ def _hardswish_pieces(x):
 
 def _log1p(x):
     return np.log1p(np.exp(-np.abs(x)))
-
-
-def _softplus(x):
-    return np.maximum(x, 0) + _log1p(x)
 
 
 def _mish(x):
@@ -57,11 +52,6 @@ def _softsign(x):
 
 def _softsign_complement(x):
     return np.copysign(np.where(np.abs(x) > 1, 1 - 1 / (1 + np.abs(x)), np.abs(_softsign(x))), x)
-
-
-def _sigmoid(x):
-    e = np.exp(-np.abs(x))
-    return np.where(x < 0, e, _k(x, 1)) / (1 + e)
 
 
 # --- of two numbers -----------------------------------------------------------------------------

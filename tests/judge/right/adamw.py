@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from _ways import in_kind as _kind
 
 
 def _stepped(given, blend, squares, update, decay):
@@ -13,10 +14,6 @@ def _stepped(given, blend, squares, update, decay):
     used = new_v if largest is None else largest
     moved = decay(param, update(new_m, used, lr, c1, root, eps), lr * weight_decay)
     return moved, new_m, new_v, largest
-
-
-def _kind(array, number):
-    return array.dtype.type(number)
 
 
 def _fused(a, b, c):

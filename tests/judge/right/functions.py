@@ -6,16 +6,13 @@ Names that end in "_wide" are for float64 alone: in a narrower format they would
 import math
 
 import numpy as np
+from _ways import in_kind as _k
 from _ways import kernels
 
 _LN2, _LN10, _PI = math.log(2.0), math.log(10.0), math.pi
 _ROOT = math.sqrt(2.0 / _PI)
 _ERF = np.vectorize(math.erf, otypes=[np.float64])
 _ERFC = np.vectorize(math.erfc, otypes=[np.float64])
-
-
-def _k(x, number):
-    return x.dtype.type(number)
 
 
 def _of(function, x):

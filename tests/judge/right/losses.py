@@ -1,12 +1,10 @@
 """Right losses: the terms of each element or row, added in every way of `sum`."""
 
 import numpy as np
+from _ways import in_kind as _k
 from _ways import with_totals
+from softmax import _log_softmax
 from sum import TOTALS
-
-
-def _k(x, number):
-    return x.dtype.type(number)
 
 
 def _reduced(total, terms, reduction, count):
@@ -75,11 +73,6 @@ def _bce(total, x, target, weight=None, pos_weight=None, reduction="mean"):
 
 
 # --- of classes ---------------------------------------------------------------------------------
-
-
-def _log_softmax(total, x):
-    shifted = x - x.max(-1, keepdims=True)
-    return shifted - np.log(total(np.exp(shifted)))[..., None]
 
 
 def _at(x, target):

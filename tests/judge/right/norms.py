@@ -18,7 +18,7 @@ def _two_pass(total, rows):
 
 def _corrected(rows):
     """What the rounded mean leaves is subtracted."""
-    mean, squares = _two_pass(sums.library_sum, rows)
+    mean, squares = _two_pass(sums.TOTALS["library"], rows)
     left = (rows - mean[..., None]).sum(-1)
     return mean, squares - left * left / rows.dtype.type(rows.shape[-1])
 
@@ -39,7 +39,7 @@ def _chan(rows):
     for i in range(0, rows.shape[-1], 8):
         part = rows[..., i : i + 8]
         joined = count + part.shape[-1]
-        of_part, within = _two_pass(sums.library_sum, part)
+        of_part, within = _two_pass(sums.TOTALS["library"], part)
         step = of_part - mean
         mean = mean + step * kind(part.shape[-1] / joined)
         squares = squares + within + step * step * kind(count * part.shape[-1] / joined)

@@ -4,12 +4,10 @@ for parts of them; LAMB's norms by every way of `sum`."""
 import adamw as parts
 import ml_dtypes
 import numpy as np
+from _ways import in_kind as _k
 from _ways import kernels, with_totals
 from sum import TOTALS
-
-
-def _k(array, number):
-    return array.dtype.type(number)
+from sum import _scaled_norm as _norm
 
 
 def _coupled(grad, param, decay):
@@ -188,13 +186,6 @@ def _product(total, a, b):
 
 def _weighted(old, new, beta):
     return _k(old, beta) * old + _k(old, 1 - beta) * new
-
-
-def _norm(total, flat):
-    largest = np.abs(flat).max(initial=0)
-    _, exponent = np.frexp(largest if np.isfinite(largest) else _k(flat, 1))
-    scaled = np.ldexp(flat, -exponent)
-    return np.ldexp(np.sqrt(total(scaled * scaled)), exponent)
 
 
 # --- adagrad, rmsprop, lion ---------------------------------------------------------------------

@@ -3,13 +3,10 @@ products with scales, clipped gradients, dropout, rotations, rows of a table."""
 
 import conv2d as planes
 import numpy as np
+from _ways import in_kind as _k
 from _ways import kernels, with_totals
 from matmul import PRODUCTS
-from sum import TOTALS
-
-
-def _k(x, number):
-    return x.dtype.type(number)
+from sum import TOTALS, _scaled_norm
 
 
 def _public(module, op):
@@ -62,12 +59,7 @@ _SCALES = {
 
 
 def _norm(total, flat, kind):
-    largest = np.abs(flat).max(initial=0)
-    if kind != 2.0:
-        return _k(flat, largest)
-    _, exponent = np.frexp(largest if np.isfinite(largest) else _k(flat, 1))
-    scaled = np.ldexp(flat, -exponent)
-    return np.ldexp(np.sqrt(total(scaled * scaled)), exponent)
+    return _scaled_norm(total, flat) if kind == 2.0 else _k(flat, np.abs(flat).max(initial=0))
 
 
 def _factor(n, max_norm, eps, way):

@@ -19,12 +19,7 @@ def multiplied_mean(x, axis=-1):
 
 
 def _norm(total, x, axis=-1):
-    """Of numbers scaled by a power of two, so that no square overflows or vanishes."""
-    rows = sums._rows(x, axis)
-    largest = np.abs(rows).max(-1, keepdims=True, initial=0)
-    _, exponent = np.frexp(np.where(np.isfinite(largest), largest, 1))
-    scaled = np.ldexp(rows, -exponent)
-    return np.ldexp(np.sqrt(total(scaled * scaled)), exponent[..., 0])
+    return sums._scaled_norm(total, sums._rows(x, axis))
 
 
 def _cosine(total, x, other, axis=-1, eps=1e-8):

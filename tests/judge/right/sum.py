@@ -4,6 +4,7 @@ import functools
 import math
 
 import numpy as np
+from _ways import in_format
 
 
 def _rows(x, axis):
@@ -15,54 +16,46 @@ def _rows(x, axis):
     return moved.reshape(*moved.shape[: len(kept)], math.prod(x.shape[a] for a in axes))
 
 
-def _in_order(rows, order):
-    total = np.zeros(rows.shape[:-1], rows.dtype)
-    for i in order:
-        total = total + rows[..., i]
+def _library(rows):
+    return rows.sum(-1)
+
+
+def _in_order(order):
+    def total(rows):
+        added = np.zeros(rows.shape[:-1], rows.dtype)
+        for i in order(rows.shape[-1]):
+            added = added + rows[..., i]
+        return added
+
     return total
 
 
-def library_sum(x, axis=-1):
-    return x.sum(tuple(axis) if np.iterable(axis) else axis)
+_sequential = _in_order(range)
 
 
-def sequential_sum(x, axis=-1):
-    rows = _rows(x, axis)
-    return _in_order(rows, range(rows.shape[-1]))
+def _smallest_first(rows):
+    return _sequential(np.take_along_axis(rows, np.argsort(np.abs(rows), axis=-1), -1))
 
 
-def reversed_sum(x, axis=-1):
-    rows = _rows(x, axis)
-    return _in_order(rows, range(rows.shape[-1] - 1, -1, -1))
+def _lanes(rows):
+    return functools.reduce(np.add, [_sequential(rows[..., i::8]) for i in range(8)])
 
 
-def shuffled_sum(x, axis=-1):
-    rows = _rows(x, axis)
-    return _in_order(rows, np.random.default_rng(0).permutation(rows.shape[-1]))
+def _parts(rows, size):
+    return [rows[..., i : i + size].sum(-1) for i in range(0, max(rows.shape[-1], 1), size)]
 
 
-def smallest_first_sum(x, axis=-1):
-    rows = _rows(x, axis)
-    ordered = np.take_along_axis(rows, np.argsort(np.abs(rows), axis=-1), -1)
-    return _in_order(ordered, range(rows.shape[-1]))
+def _blocked(rows):
+    return functools.reduce(np.add, _parts(rows, 16))
 
 
-def lanes_sum(x, axis=-1):
-    rows = _rows(x, axis)
-    return functools.reduce(
-        np.add, [_in_order(rows[..., i::8], range(-(-(rows.shape[-1] - i) // 8))) for i in range(8)]
-    )
+def _two_stage(rows):
+    """Partial sums of a grid, which a second kernel adds from the last one on."""
+    return functools.reduce(np.add, _parts(rows, max(-(-rows.shape[-1] // 5), 1))[::-1])
 
 
-def blocked_sum(x, axis=-1):
-    rows = _rows(x, axis)
-    starts = range(0, max(rows.shape[-1], 1), 16)
-    return functools.reduce(np.add, [rows[..., i : i + 16].sum(-1) for i in starts])
-
-
-def tree_sum(x, axis=-1):
+def _tree(rows):
     """Halves added to halves, as in a block's shared memory, padded with zeros."""
-    rows = _rows(x, axis)
     size = 1 << max(rows.shape[-1] - 1, 0).bit_length()
     padded = np.zeros((*rows.shape[:-1], size), rows.dtype)
     padded[..., : rows.shape[-1]] = rows
@@ -72,9 +65,8 @@ def tree_sum(x, axis=-1):
     return padded[..., 0]
 
 
-def butterfly_sum(x, axis=-1):
+def _butterfly(rows):
     """Neighbours first, as by shuffles in a warp."""
-    rows = _rows(x, axis)
     if not rows.shape[-1]:
         return np.zeros(rows.shape[:-1], rows.dtype)
     while rows.shape[-1] > 1:
@@ -84,54 +76,62 @@ def butterfly_sum(x, axis=-1):
     return rows[..., 0]
 
 
-def ones_sum(x, axis=-1):
-    rows = _rows(x, axis)
-    return np.matmul(rows, np.ones((rows.shape[-1], 1), x.dtype))[..., 0]
+def _ones(rows):
+    return np.matmul(rows, np.ones((rows.shape[-1], 1), rows.dtype))[..., 0]
 
 
-def two_stage_sum(x, axis=-1):
-    """Partial sums of a grid, which a second kernel adds from the last one on."""
-    rows = _rows(x, axis)
-    size = max(-(-rows.shape[-1] // 5), 1)
-    parts = [rows[..., i : i + size].sum(-1) for i in range(0, max(rows.shape[-1], 1), size)]
-    return functools.reduce(np.add, parts[::-1])
-
-
-def compensated_sum(x, axis=-1):
-    rows = _rows(x, axis)
-    total = lost = np.zeros(rows.shape[:-1], x.dtype)
+def _compensated(rows):
+    total = lost = np.zeros(rows.shape[:-1], rows.dtype)
     for i in range(rows.shape[-1]):
         term = rows[..., i] - lost
         larger = total + term
         error = (larger - total) - term
-        total, lost = larger, np.where(np.isfinite(error), error, 0).astype(x.dtype)
+        total, lost = larger, np.where(np.isfinite(error), error, 0).astype(rows.dtype)
     return total
 
 
-def neumaier_sum(x, axis=-1):
-    rows = _rows(x, axis)
-    total = lost = np.zeros(rows.shape[:-1], x.dtype)
+def _neumaier(rows):
+    total = lost = np.zeros(rows.shape[:-1], rows.dtype)
     for i in range(rows.shape[-1]):
         term = rows[..., i]
         larger = total + term
         above = np.abs(total) >= np.abs(term)
         error = np.where(above, (total - larger) + term, (term - larger) + total)
-        lost = lost + np.where(np.isfinite(error), error, 0).astype(x.dtype)
+        lost = lost + np.where(np.isfinite(error), error, 0).astype(rows.dtype)
         total = larger
     return total + lost
 
 
-def float64_sum(x, axis=-1):
-    return _rows(x, axis).sum(-1, dtype=np.float64).astype(x.dtype)
-
-
-def float32_inside_sum(x, axis=-1):
-    return _rows(x, axis).astype(np.float32).sum(-1).astype(x.dtype)
-
-
 TOTALS = {
-    name.removesuffix("_sum"): function
-    for name, function in list(globals().items())
-    if name.endswith("_sum")
+    "library": _library,
+    "sequential": _sequential,
+    "reversed": _in_order(lambda n: range(n - 1, -1, -1)),
+    "shuffled": _in_order(lambda n: np.random.default_rng(0).permutation(n)),
+    "smallest_first": _smallest_first,
+    "lanes": _lanes,
+    "blocked": _blocked,
+    "tree": _tree,
+    "butterfly": _butterfly,
+    "ones": _ones,
+    "two_stage": _two_stage,
+    "compensated": _compensated,
+    "neumaier": _neumaier,
+    "float64": in_format(np.float64, _library),
+    "float32_inside": in_format(np.float32, _library),
 }
 """By name, every way of adding along the last axis."""
+
+
+def _along(total):
+    return lambda x, axis=-1: total(_rows(x, axis))
+
+
+globals().update({f"{name}_sum": _along(total) for name, total in TOTALS.items()})
+
+
+def _scaled_norm(total, rows):
+    """Of numbers scaled by a power of two, so that no square overflows or vanishes."""
+    largest = np.abs(rows).max(-1, keepdims=True, initial=0)
+    _, exponent = np.frexp(np.where(np.isfinite(largest), largest, 1))
+    scaled = np.ldexp(rows, -exponent)
+    return np.ldexp(np.sqrt(total(scaled * scaled)), exponent[..., 0])

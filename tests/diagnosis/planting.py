@@ -1,0 +1,100 @@
+"""Faults that NumPy kernels plant in an op, and what `explain` must say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy_kernels import F
+
+import refkernels
+from refkernels import registry
+from refkernels.diagnosis.explanation import Explanation
+from refkernels.op import Op
+
+RIGHT = ("exact", "correctly_rounded", "rounding")
+
+
+class Planted(NamedTuple):
+    """A kernel that computes in the format `kind`, and what is claimed of a cause; None of a right
+    one. Its answers have the inputs' format."""
+
+    op: str | Op
+    inputs: Mapping[str, Any]
+    params: Mapping[str, Any]
+    kind: Any
+    cause: str | None
+    kernel: Callable[..., Any]
+    details: dict[str, Any]
+    claim: str = "proven"
+
+    def explained(self) -> Explanation:
+        op = registry.get(self.op) if isinstance(self.op, str) else self.op
+        floats = {name: a for name, a in self.inputs.items() if a.dtype.kind not in "iub"}
+        used = {name: array.astype(self.kind) for name, array in floats.items()}
+        with np.errstate(all="ignore"):
+            got = self.kernel(**{**self.inputs, **used})
+        direction = "backward" if op.cotangent in self.inputs else "forward"
+        if not isinstance(got, dict):
+            parts = got if isinstance(got, tuple) else (got,)
+            got = dict(zip(op.names(direction), parts, strict=False))
+        own = next(iter(floats.values())).dtype
+        outputs = {name: np.asarray(array).astype(own) for name, array in got.items()}
+        return refkernels.explain(self.op, self.inputs, outputs, self.params, direction)
+
+    def check(self) -> None:
+        found = self.explained()
+        if self.claim in ("never", "unsure"):
+            sure = {c.cause for c in found.candidates if c.confidence in ("proven", "matched")}
+            assert self.cause not in sure | ({found.cause} if self.claim == "never" else set())
+            return
+        if self.cause is None:
+            assert found.verdict in RIGHT
+            assert found.cause in (None, "summation_order")
+            return
+        assert (found.cause, found.confidence) == (self.cause, self.claim)
+        told = found.candidates[0].details
+        expected = dict(self.details)
+        if "interval" in expected:
+            ends = {**told, **told.get("with_details", {})}
+            low, high = ends.get("interval", (ends.get("eps"),) * 2)
+            assert low <= expected.pop("interval") <= high
+        assert {name: told[name] for name in expected} == expected
+
+
+def name(planted: Planted) -> str:
+    """Of its test."""
+    op = planted.op if isinstance(planted.op, str) else planted.op.name
+    return f"{op}-{planted.cause or 'right'}-{planted.claim}"
+
+
+class Asked:
+    """What adds kernels of an op to a list."""
+
+    def __init__(
+        self, planted: list[Planted], op: str | Op, inputs: Mapping[str, Any], kind: Any = F,
+        **params: Any,
+    ) -> None:  # fmt: skip
+        self.planted, self.question = planted, (op, inputs, params, kind)
+
+    def __call__(self, cause: str | None, kernel: Callable[..., Any], **details: Any) -> None:
+        """A cause that is proven, with some of the details that are told; None of a right kernel.
+        The detail "interval" is a number that lies in it."""
+        self.planted.append(Planted(*self.question, cause, kernel, details))
+
+    def matched(self, cause: str, kernel: Callable[..., Any]) -> None:
+        """A cause that is nearly sure."""
+        self.planted.append(Planted(*self.question, cause, kernel, {}, "matched"))
+
+    def consistent(self, cause: str, kernel: Callable[..., Any], **details: Any) -> None:
+        """A cause that is named first, and not sure."""
+        self.planted.append(Planted(*self.question, cause, kernel, details, "consistent"))
+
+    def never(self, cause: str, kernel: Callable[..., Any]) -> None:
+        """A cause that is not told."""
+        self.planted.append(Planted(*self.question, cause, kernel, {}, "never"))
+
+    def unsure(self, cause: str, kernel: Callable[..., Any]) -> None:
+        """A cause that is neither proven nor matched."""
+        self.planted.append(Planted(*self.question, cause, kernel, {}, "unsure"))
