@@ -9,8 +9,10 @@ accumulator of 16 bits is consistent where the errors are as large as its own.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,7 +33,7 @@ from refkernels.contexts.tensor_cores import (
     narrow_accumulators,
 )
 from refkernels.diagnosis import evidence, products, sums
-from refkernels.diagnosis.edits import online
+from refkernels.diagnosis.edits import identities, online
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, sized
 from refkernels.diagnosis.hypothesis import (
@@ -47,6 +49,7 @@ from refkernels.diagnosis.products import Product
 from refkernels.diagnosis.variants import precision
 from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops import edits as editing
+from refkernels.records.words import OR
 
 _NARROW = {BINARY16: "fp16_accumulation", BFLOAT16: "bf16_accumulation"}
 _CAUSES = {
@@ -236,17 +239,20 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
     exact = np.asarray(problem.truth.reference[output])
     asked = wrong if wrong.any() else np.ones(got.shape, bool)
     best: tuple[str, Multiplication, Array, Array] | None = None
+    numbers = functools.cache(partial(_numbers, factors=factors))
     too_small: set[str] = set()  # ways whose errors are far smaller than the kernel's, in any form
     for plain, multiplied, few in _multiplying(problem, output, format):
         error_of_sums = np.median(np.abs(to_float64(plain) - exact)[asked])
-        far, ways = set[str](), multiplications(BINARY8 if few else _digits(*factors), 0)
-        for architecture, how in ways:
+        far = set[str]()
+        for architecture, how in _ways(BINARY8 if few else _digits(*factors), factors):
             tried += 1
             if how.split in far or _errs_less(how.split, too_small):
                 continue
             bits = multiplied(how)
             equal = int(np.count_nonzero(evidence.same(got, bits)))
             alike = wrong.any() and evidence.errors_alike(problem, output, got, bits)
+            if best and how.split != best[1].split and numbers(how.split) == numbers(best[1].split):
+                alike = False  # errors of sums alone tell these apart: the likeliest is told
             if equal > nearest and (alike or equal == got.size):
                 best, nearest = (architecture, how, bits, plain), equal
             with np.errstate(all="ignore"):
@@ -265,11 +271,23 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
     if cause == ORDER and nearest < got.size and evidence.errors_alike(problem, output, got, plain):
         return  # so does the plain order
     prediction = Prediction(bits=bits, against=None if cause == ORDER else plain)
+    name = how.name(architecture)
     if nearest < got.size:
+        name = ", ".join(filter(None, ("matrix instructions", how.split)))  # whichever
         outcome = Outcome(True, nearest, got.size, truth.over_bound)
         prediction = Prediction(wrong=wrong, outcome=outcome)
         details |= {"wrong": int(np.count_nonzero(wrong))}
-    yield Claim(cause, output, prediction, details, how.name(architecture), tried)
+        if "format" in details:
+            same = (s.parts for name, s in SPLITS.items() if numbers(name) == numbers(how.split))
+            details["format"] = OR.join(dict.fromkeys(parts[0][0].name for parts in same if parts))
+    yield Claim(cause, output, prediction, details, name, tried)
+
+
+def _ways(digits: int, factors: list[Array]) -> Iterator[tuple[str, Multiplication]]:
+    """Those of factors of so many digits; also with computed factors in the inputs' 16 bits."""
+    yield from multiplications(digits, 0)
+    for name in {"bfloat16", "float16"} & {factor.dtype.name for factor in factors}:
+        yield "hopper", Multiplication(CORES["hopper"], name)
 
 
 def _errs_less(split: str, others: Container[str]) -> bool:
@@ -301,12 +319,15 @@ def _multiplying(
 
 
 def _forms(problem: Problem, output: str) -> Iterator[Any]:
-    """The op's forms, and these with exponentials by blocks."""
+    """The op's forms, and these with exponentials by blocks, or with operations exchanged."""
     for name, form in problem.definition.of(problem.direction).forms.items():
         yield form
         screen = Screen(problem, {output: problem.truth.plain[output]}, name, elements=1)
-        for rule in online.ways(screen.program.graph) if screen.has_a_program else ():
-            yield editing.edited(form, rule)
+        if screen.has_a_program:
+            graph = screen.program.graph
+            exchanged = filter(lambda rule: rule(graph), [identities.taking("either", 0)])
+            for rule in itertools.chain(online.ways(graph), exchanged):
+                yield editing.edited(form, rule)
 
 
 def _digits(*factors: Array) -> int:
@@ -323,15 +344,20 @@ def _cause(how: Multiplication, *factors: Array) -> tuple[str, dict[str, Any]]:
         return "bias_after_rounding", {}
     if how.stored is not None:
         return "partial_sums_rounded", {"format": how.stored.name}
-    cause = _CAUSES.get(how.split, ORDER)
+    cause, numbers = _CAUSES.get(how.split, ORDER), partial(_numbers, factors=factors)
     if cause == ORDER:
         return cause, {}
     details = {"format": SPLITS[how.split].parts[0][0].name}
-    cut = [formats.truncate_to(to_float64(a), BINARY16) for a in factors]
-    firsts = [SPLITS[how.split].of(to_float64(a))[0] for a in factors]
-    if cause == "truncated_inputs" and all(map(np.array_equal, cut, firsts)):
+    if factors and numbers(how.split) == numbers(""):
+        return "narrow_intermediates", details  # of factors that are computed
+    cut = [formats.truncate_to(to_float64(a), BINARY16).astype(float).tobytes() for a in factors]
+    if cause == "truncated_inputs" and cut == numbers(how.split):
         details["format"] += f" or {BINARY16.name}"  # the same numbers here
-    ties = [[SPLITS[split].of(to_float64(a))[0] for a in factors] for split in _TIES]
-    if how.split in _TIES and any(not np.array_equal(*pair) for pair in zip(*ties, strict=True)):
+    if how.split in _TIES and len({*map(tuple, map(numbers, _TIES))}) > 1:
         details["ties"] = _TIES[how.split]
     return cause, details
+
+
+def _numbers(split: str, factors: Sequence[Array]) -> list[bytes]:
+    """What is taken of the factors, or most of it."""
+    return [SPLITS[split].of(to_float64(factor))[0].tobytes() for factor in factors]

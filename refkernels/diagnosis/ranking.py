@@ -8,6 +8,7 @@ another cause says why, unless it has many reasons (`multiples`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -26,8 +27,12 @@ from refkernels.records.words import CONFIDENCES, INSIDE, OR, VERDICTS, Confiden
 _INTERVAL = "interval"
 # Details that are not known where they differ.
 _OWN_DETAILS = ("statement", "threads", "with", "constants", "names", "computed_in", "ties")
-# The first says what the second says, and more: a class of both is sure of the second.
-_STRONGER = {"fp16_inputs": "tf32_inputs"}  # 11 significant bits, and a narrow range
+# The first says what the others say, and more: a class of both is sure of the others.
+_STRONGER = {
+    "fp16_inputs": {"tf32_inputs"},  # 11 significant bits, and a narrow range
+    "narrow_intermediates": {"intermediate_rounded", "bias_after_rounding"},  # all, or one
+    "intermediate_rounded": {"bias_after_rounding"},  # any, or the sum before the bias
+}
 _IMPLIED = {"narrow_intermediates": "low_precision_statistics"}  # of all results, of some
 
 
@@ -182,7 +187,7 @@ def _ranked_output(
     survivors, beaten = _survivors(observed, [rival for rival in weighed if rival.bits is not None])
     known = _known_causes(survivors, shown)
     named = [_named(candidate, survivors, known) for candidate in survivors]
-    named = [*_beside_patterns(named, of_patterns := _of_patterns(patterns)), *of_patterns]
+    named = _beside_one_another(named, _of_patterns(patterns))
     blamed = {
         candidate.model
         for candidate in named
@@ -294,7 +299,7 @@ def _known_causes(
     if not reasons:
         return {*HARMLESS, multiples.FACTOR}
     reasons -= {cause for cause in reasons if _goes_beyond(cause, survivors, reasons)}
-    reasons -= {cause for cause in reasons if _STRONGER.get(cause) in reasons}
+    reasons -= {cause for cause in reasons if _STRONGER.get(cause, set()) & reasons}
     # A fitted number that is too precise to be chance is no rival of a cause without one.
     named = [one for one in survivors if "fitted" not in one.details and one.cause in reasons]
     most = min((one.price for one in named), default=math.inf) + Evidence.APART
@@ -333,21 +338,24 @@ def _named(candidate: Candidate, survivors: list[Candidate], known: Container[st
     )
 
 
-def _beside_patterns(named: list[Candidate], patterns: list[Candidate]) -> list[Candidate]:
-    """The candidates, of which an algorithm that is blamed is consistent where a pattern that is
-    proven says as much: the elements where it is wrong do not show how the others are computed."""
+def _beside_one_another(named: list[Candidate], patterns: list[Candidate]) -> list[Candidate]:
+    """The algorithms and the patterns. An algorithm that is blamed is consistent where a pattern
+    that is proven says as much: the elements where it is wrong do not show how the others are
+    computed. So is a pattern where a blamed algorithm says more."""
 
     def earned(candidate: Candidate) -> float:
         return candidate.price + (candidate.evidence.bits if candidate.evidence else 0.0)
 
-    proven = (earned(pattern) for pattern in patterns if pattern.confidence == "proven")
-    most = max(proven, default=-math.inf) + Evidence.APART
-
-    def beside(candidate: Candidate) -> bool:
-        blamed = candidate.model is not None and candidate.cause not in HARMLESS
-        return blamed and earned(candidate) < most
-
-    return [replace(c, confidence="consistent") if beside(c) else c for c in named]
+    blamed = (c for c in named if c.model is not None and c.cause not in HARMLESS)
+    proven = [pattern for pattern in patterns if pattern.confidence == "proven"]
+    behind = {
+        id(algorithm if less else pattern)
+        for algorithm, pattern in itertools.product(blamed, proven)
+        if (less := earned(algorithm) < earned(pattern) + Evidence.APART)
+        or algorithm.cause != pattern.cause
+    }
+    both = *named, *patterns
+    return [replace(c, confidence="consistent") if id(c) in behind else c for c in both]
 
 
 def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:

@@ -1,5 +1,6 @@
 """Products that matrix instructions add are named to the bit, whatever the op around them."""
 
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -8,8 +9,8 @@ import pytest
 
 from refkernels import explain
 
-F16, F32 = np.float16, np.float32
-E4M3 = ml_dtypes.float8_e4m3fn
+F16, BF16, F32 = np.float16, ml_dtypes.bfloat16, np.float32
+E4M3, F8 = ml_dtypes.float8_e4m3fn, (32, 13, 14)
 
 
 def cut(x: Any, digits: Any) -> Any:
@@ -35,13 +36,13 @@ def tf32(x: Any) -> Any:
     return (np.ascontiguousarray(x).view("u4") & np.uint32(0xFFFFE000)).view(F32)
 
 
-def bf16(x: Any) -> Any:
-    return x.astype(ml_dtypes.bfloat16).astype(F32)
+def rounded(x: Any, to: Any = BF16) -> Any:
+    return x.astype(to).astype(F32)
 
 
 def bf16x3(a: Any, b: Any) -> Any:
     """In blocks of 32, each from zero."""
-    big, small = (bf16(a), bf16(b)), (bf16(a - bf16(a)), bf16(b - bf16(b)))
+    big, small = (rounded(a), rounded(b)), (rounded(a - rounded(a)), rounded(b - rounded(b)))
     total = np.zeros((len(a), b.shape[1]), F32)
     for s in range(0, a.shape[1], 32):
         block = np.float64(0.0)
@@ -52,26 +53,16 @@ def bf16x3(a: Any, b: Any) -> Any:
 
 
 def bf16x3_in_any_order(a: Any, b: Any) -> Any:
-    big, small = (bf16(a), bf16(b)), (bf16(a - bf16(a)), bf16(b - bf16(b)))
+    big, small = (rounded(a), rounded(b)), (rounded(a - rounded(a)), rounded(b - rounded(b)))
     return big[0] @ big[1] + (big[0] @ small[1] + small[0] @ big[1])
 
 
-def thirds(a: Any, b: Any) -> Any:
-    """Added in bfloat16."""
+def in_ranges(a: Any, b: Any, stops: list[int], stored: Any = rounded, core: Any = (16, 25)) -> Any:
+    """Added in float32, or as `stored` where that rounds each sum."""
     total = F32(0)
-    for part in np.split(np.arange(a.shape[1]), [96, 192]):
-        total = bf16(total + bf16(added(a[:, part], b[part], 16, 25)))
-    return total.astype(ml_dtypes.bfloat16)
-
-
-def split_k(a: Any, b: Any) -> Any:
-    first, second = (added(a[:, part], b[part], 16, 25) for part in (slice(128), slice(128, 256)))
-    return (bf16(first) + bf16(second)).astype(ml_dtypes.bfloat16)
-
-
-def promoted(a: Any, b: Any) -> Any:
-    first, second = (added(a[:, i : i + 128], b[i : i + 128], 32, 13, 14) for i in (0, 128))
-    return first + second
+    for part in np.split(np.arange(a.shape[1]), stops):
+        total = stored(total + stored(added(a[:, part], b[part], *core)))
+    return total
 
 
 @pytest.mark.parametrize(
@@ -81,11 +72,11 @@ def promoted(a: Any, b: Any) -> Any:
         (F32, lambda a, b: added(tf32(a), tf32(b), 4, 24), "truncated_inputs", "Ampere"),
         (F32, bf16x3, "bf16_parts", "bf16x3"),
         (F32, bf16x3_in_any_order, "bf16_parts", "None"),
-        (ml_dtypes.bfloat16, split_k, "partial_sums_rounded", "K in ranges of 128"),
-        (ml_dtypes.bfloat16, thirds, "partial_sums_rounded", "bfloat16, and added in it"),
-        (E4M3, lambda a, b: added(a, b, 32, 13, 14), "float8_accumulation", "14-bit"),
-        (E4M3, promoted, "float8_accumulation", "every 128 terms"),
-        (E4M3, lambda a, b: bf16(added(a, b, 32, 13, 14)), "float8_accumulation", "14-bit"),
+        (BF16, partial(in_ranges, stops=[128]), "partial_sums_rounded", "K in ranges of 128"),
+        (BF16, partial(in_ranges, stops=[96, 192]), "partial_sums_rounded", "and added in it"),
+        (E4M3, lambda a, b: added(a, b, *F8), "float8_accumulation", "14-bit"),
+        (E4M3, lambda a, b: in_ranges(a, b, [128], F32, F8), "float8_accumulation", "every 128"),
+        (E4M3, lambda a, b: rounded(added(a, b, *F8)), "float8_accumulation", "14-bit"),
         (F16, lambda a, b: added(a, b, 16, 25), "bias_after_rounding", "sums in float16"),
     ],
 )
@@ -99,20 +90,41 @@ def test_a_product_is_proven(dtype: Any, multiply: Any, cause: str, model: str) 
     if dtype is F16:  # one product, rounded before the bias is added
         op, inputs = "linear", {"x": a, "weight": b.T, "bias": b[0]}
         y = (y.astype(F16).astype(F32) + b[0]).astype(F16)
-    y = y.astype(ml_dtypes.bfloat16) if dtype is E4M3 and (y == bf16(y)).all() else y
+    y = y.astype(BF16) if dtype is not F32 and (y == rounded(y)).all() else y
     found = explain(op, inputs, y)
     assert (found.cause, found.confidence) == (cause, "proven")
     assert model in str(found.candidates[0].model)
 
 
-def test_a_convolution_by_tf32_is_named_by_its_errors() -> None:
-    rng = np.random.default_rng(2)
-    x, w = (rng.standard_normal(shape).astype(F32) for shape in ((2, 8, 9, 9), (6, 8, 3, 3)))
+@pytest.mark.parametrize(
+    ("dtype", "multiply", "cause", "format"),
+    [
+        (F32, lambda a, b: added(tf32(a), tf32(b), 8, 25), "truncated_inputs", "tf32"),
+        (
+            F32,
+            lambda a, b: added(rounded(a, F16), rounded(b, F16), 8, 25),
+            "tf32_inputs",
+            "tf32 or float16",
+        ),
+        (
+            F16,
+            lambda a, b: rounded(a.astype(F32) @ b.astype(F32), F16),
+            "bias_after_rounding",
+            None,
+        ),
+    ],
+)
+def test_a_convolution_is_named(dtype: Any, multiply: Any, cause: str, format: Any) -> None:
+    """Factors in TF32 and float16 are the same numbers here, and other sums tell nothing."""
+    rng, shapes = np.random.default_rng(2), ((2, 8, 9, 9), (6, 8, 3, 3), (6,))
+    x, w, bias = (rng.standard_normal(shape).astype(dtype) for shape in shapes)
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
     columns = windows.transpose(0, 2, 3, 4, 5, 1).reshape(98, 72)
-    y = added(tf32(columns), tf32(w.transpose(0, 2, 3, 1).reshape(6, 72).T), 8, 25)
-    found = explain("conv2d", {"x": x, "weight": w}, y.reshape(2, 7, 7, 6).transpose(0, 3, 1, 2))
-    assert (found.cause, found.confidence) == ("truncated_inputs", "proven")
+    y = multiply(columns, w.transpose(0, 2, 3, 1).reshape(6, 72).T) + bias.astype(F32)
+    y = y.astype(dtype).reshape(2, 7, 7, 6).transpose(0, 3, 1, 2)
+    found = explain("conv2d", {"x": x, "weight": w, "bias": bias}, y)
+    assert (found.cause, found.confidence) == (cause, "proven")
+    assert found.candidates[0].details.get("format") == format
 
 
 def test_attention_by_blocks_of_keys_is_named_by_its_products() -> None:
@@ -154,7 +166,7 @@ def in_groups(inputs: dict[str, Any], product: Any) -> Any:
 @pytest.mark.parametrize("scales", [np.asarray, lambda s: np.exp2(np.ceil(np.log2(s)))])
 def test_an_accumulator_of_float8_is_named_whatever_its_groups_scales(scales: Any) -> None:
     inputs = grouped(E4M3, 128, scales)
-    got = in_groups(inputs, lambda a, b: added(a, b, 32, 13, 14))
+    got = in_groups(inputs, lambda a, b: added(a, b, *F8))
     found = explain("scaled_matmul", inputs, got)
     assert (found.cause, found.confidence) == ("float8_accumulation", "proven")
     assert explain("scaled_matmul", inputs, in_groups(inputs, np.matmul)).verdict == "rounding"
