@@ -77,10 +77,10 @@ def ranked(
     same_details = Counter(
         key for key, _ in {(_definition(candidate), candidate.output) for candidate in fitting}
     )
-    refuted = {
-        _definition(candidate)
-        for candidate in weighed
-        if _refuted(candidate, fits[candidate.output])
+    refuted = {  # other questions that have no bit of an output that is correctly rounded
+        _definition(one)
+        for one in weighed
+        if one.model is None and fits[one.output].exact and not one.equal and one.elements > 0
     }
     return sorted(
         [replace(candidate, prediction=None) for candidate in weighed],
@@ -91,13 +91,6 @@ def ranked(
             same_details[_definition(candidate)],
             _definition(candidate) in refuted,
         ),
-    )
-
-
-def _refuted(candidate: Candidate, truth: Fit) -> bool:
-    """Whether another question has no bit of an output that is correctly rounded throughout."""
-    return (
-        candidate.model is None and truth.exact and not candidate.equal and candidate.elements > 0
     )
 
 

@@ -55,8 +55,7 @@ def test_an_accumulator_rounds_each_step_once(format: str, output: str) -> None:
     tried, once_too_often = 0, 0
     for has_bias in (False, True):
         a = beside_ties(rng, format, (6, 9))
-        b = np.ones((9, 2), np.float32)
-        b[:, 1] = 0.5
+        b = np.full((9, 2), (1.0, 0.5), np.float32)
         bias = beside_ties(rng, format, (2, 2))[1] if has_bias else None
         product = Product(a, b, bias, (6, 2))
         like = np.zeros((), formats.get(output).storage)
@@ -80,21 +79,18 @@ def test_wrong_elements_beside_the_sample_are_no_accumulator() -> None:
     for place in ((1, 1), (20, 7), (42, 5)):
         wrong = y.copy()
         wrong[place] = 100.0
-        explanation = explain("linear", {"x": x, "weight": weight}, {"y": wrong})
-        assert explanation.cause == "corrupted_elements"
+        assert explain("linear", {"x": x, "weight": weight}, wrong).cause == "corrupted_elements"
 
 
 @pytest.mark.parametrize("terms", [1, 8, 31, 32, 40])
 @pytest.mark.parametrize("format", ["float16", "bfloat16"])
 def test_a_float32_accumulator_of_numbers_in_16_bits_is_not_narrow(format: str, terms: int) -> None:
     """The product is stored before the bias is added, and all arrays are handed over in float32."""
-    rng = np.random.default_rng(terms)
-    dtype = formats.get(format).storage
+    rng, dtype = np.random.default_rng(terms), formats.get(format).storage
     x, weight = (rng.standard_normal((24, terms)).astype(dtype).astype(np.float32) for _ in "xw")
     x[:, 32:] = 0.0  # a padded batch has no more terms
     bias = rng.standard_normal(24).astype(dtype).astype(np.float32)
-    product = (x @ weight.T).astype(dtype).astype(np.float32)
-    y = (product + bias).astype(dtype).astype(np.float32)
+    y = ((x @ weight.T).astype(dtype).astype(np.float32) + bias).astype(dtype).astype(np.float32)
     explanation = explain("linear", {"x": x, "weight": weight, "bias": bias}, y)
     sure = {c.cause for c in explanation.candidates if c.confidence in ("proven", "matched")}
     assert (explanation.cause, sure) == ("wrong_dtype", {"wrong_dtype"})

@@ -20,8 +20,7 @@ def test_the_rule_for_ties_is_named_where_an_element_is_one(ties: str | None) ->
     if ties:
         a.view(np.uint32)[:, ::20] &= np.uint32(0xFFFFC000)
         a.view(np.uint32)[:, ::20] |= np.uint32(0x1000)  # ties, below which lies an even number
-    rounded = ROUND[ties or "even"]
-    c = np.matmul(*(rounded(array, "tf32").astype(np.float64) for array in (a, b)))
+    c = np.matmul(*(ROUND[ties or "even"](array, "tf32").astype(np.float64) for array in (a, b)))
     found = explain("matmul", {"a": a, "b": b}, {"c": c.astype(np.float32)})
     assert (found.cause, found.confidence) == ("tf32_inputs", "proven")
     assert found.candidates[0].details.get("ties") == ties

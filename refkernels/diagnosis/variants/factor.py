@@ -76,7 +76,9 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             label = label or _narrow(factors, formats.of(got))
         elif label is None or factors.width > _RARE or _is_other_definition(problem, name, factors):
             continue
-        if label is None and abs(factors.best - 1.0) <= _ROUNDING * formats.of(got).u:
+        off, exact = abs(factors.best - 1.0), np.asarray(problem.truth.reference[name])
+        rounds = off <= _ROUNDING * formats.of(got).u  # truncated sums err all one way
+        if label is None and (rounds or np.all(off * np.abs(exact) <= problem.truth.bound[name])):
             continue
         text, value, named = label or ("", factors.best, "")
         details: dict[str, object] = {
