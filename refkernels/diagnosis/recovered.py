@@ -307,20 +307,17 @@ def _on_grid(
 ) -> OnGrid:
     """The bits of each row; none where some row's number is not `near` the right one, in spacings.
     A row earns log2 of how much denser numbers are there than anywhere between those of the grid,
-    unless its right number is on the grid too. Of rows that have the same one, the others earn no
-    more than says which it is, where their right numbers differ and are rounded to it."""
+    unless its right number is on the grid too, or another row has the same one."""
     nearest, beside = (to_float64(formats.round_to(array, format)) for array in (number, right))
     spacing = ulp(nearest, format)
     clear, apart = spread < spacing / 4.0, np.abs(number - right)
     if (clear & (apart > near * spacing)).any():
         return OnGrid(np.zeros(number.size), True, spacing)
-    firsts = (np.unique(a, return_index=True)[1] for a in (nearest, np.rint(right / spread)))
-    once, differs = (np.isin(np.arange(number.size), first) for first in firsts)
+    once = np.zeros(number.size, bool)
+    once[np.unique(nearest, return_index=True)[1]] = True
     off = np.square((number - nearest) / spread)
     bits = np.log2(spacing / spread) - _DENSITY - off * _SQUARE
-    which = np.where((nearest == beside) & differs, np.log2(np.count_nonzero(once)), 0.0)
-    bits = np.where(once, bits, np.minimum(bits, which))
-    shown = clear & (np.abs(right - beside) > _WIDE * spread)
+    shown = clear & (np.abs(right - beside) > _WIDE * spread) & once
     below = (np.abs(number) <= np.abs(right) + _WIDE * spread).all()
     once_cut = (apart <= spacing + _WIDE * spread).all()  # and not at each of many terms
     truncated = bool(below and once_cut and (apart > 0.55 * spacing).any())
