@@ -14,7 +14,8 @@ Doubles = npt.NDArray[np.float64]
 
 class Core(NamedTuple):
     """k products an instruction, F fraction bits, an accumulator of p bits, cut or to nearest: then
-    it is float16, bfloat16 or float32. `rounds`: each product is rounded like the accumulator."""
+    it is float16, bfloat16 or float32. `rounds`: each product is rounded like the accumulator. With
+    no products an instruction, it is none: they are summed in float64."""
 
     k: int
     fraction: int
@@ -32,6 +33,7 @@ CORES = {"hopper": Core(16, 25), "ampere": Core(8, 24), "volta": Core(4, 23)}
 """For factors of 16 bits, accumulated in float32; of TF32 an instruction takes half as many, of
 float8 twice as many. Volta errs most where all terms have one sign: it cuts the products; the
 others also cut the sum, always towards zero, and err most on mixed signs."""
+NO_CORE = Core(0, 52, 53)
 FLOAT8 = {
     "hopper": Core(32, 13, 14),
     "ada": Core(16, 13, 14),

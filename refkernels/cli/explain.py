@@ -110,8 +110,10 @@ def _explain_pasted(
             content = text.read(sys.stdin.buffer, "The standard input")
         else:
             content = text.read_path(path)
+        tensors = text.tensors(content)
+        tensors += text.numbers(content, len(tensors) + 1)
         answer = verdict.explain_printed(
-            op, text.tensors(content), inputs, outputs, read_params(params),
+            op, tensors, inputs, outputs, read_params(params),
             direction or "forward",  # type: ignore[arg-type]
         )  # fmt: skip
     with refusing(out):

@@ -95,8 +95,11 @@ class Multiplication(NamedTuple):
         for block in _ranges(a.shape[1], self.block):
             result = np.zeros_like(total)
             for i, j in split.pairs:
-                factors = (np.ascontiguousarray(part[:, block]) for part in (left[i], right[j]))
-                add_products(*factors, result, self.core)
+                factors = [np.ascontiguousarray(part[:, block]) for part in (left[i], right[j])]
+                if self.core.k:
+                    add_products(*factors, result, self.core)
+                else:
+                    result += factors[0] @ factors[1].T
             total = _single(total + result) if self.block else result
         return total
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import LOW, to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, Format
+from refkernels.arithmetic.matrix_instructions import NO_CORE
 from refkernels.contexts.tensor_cores import (
     BINARY8,
     CORES,
@@ -231,8 +232,8 @@ def _log_error_ratio(got: Array, model: Array, exact: Array) -> float:
 def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
     """The forms of the op that multiply matrices, in each way: the one with all bits, or the
     nearest of those whose errors are the kernel's. Ways that round the factors alike differ by the
-    errors of sums alone: where one is further from the kernel than that, so are the others; parts
-    of factors have more sums. Where its errors are far smaller, so are those in other forms."""
+    errors of sums alone: where the products of such factors, summed in float64, are further from
+    the kernel than that, so are all; parts of factors have more sums."""
     output, format = truth.output, formats.of(got)
     factors = [array for array in problem.inputs.values() if array.ndim > 1]
     wrong, nearest, tried = wrong_elements(problem, output, got), -1, 0
@@ -240,13 +241,18 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
     asked = wrong if wrong.any() else np.ones(got.shape, bool)
     best: tuple[str, Multiplication, Array, Array] | None = None
     numbers = functools.cache(partial(_numbers, factors=factors))
-    too_small: set[str] = set()  # ways whose errors are far smaller than the kernel's, in any form
     for plain, multiplied, few in _multiplying(problem, output, format):
         error_of_sums = np.median(np.abs(to_float64(plain) - exact)[asked])
-        far = set[str]()
+        far = dict[str, bool]()
         for architecture, how in _ways(BINARY8 if few else _digits(*factors), factors):
             tried += 1
-            if how.split in far or _errs_less(how.split, too_small):
+            if how.split and how.split not in far:
+                summed = to_float64(multiplied(Multiplication(NO_CORE, how.split)))
+                allowed = LIKE ** len(SPLITS[how.split].parts) * error_of_sums
+                with np.errstate(all="ignore"):
+                    apart, error = (np.abs(to_float64(got) - a)[asked] for a in (summed, exact))
+                    far[how.split] = bool(np.median(apart - error / LIKE - allowed) > 0.0)
+            if far.get(how.split):
                 continue
             bits = multiplied(how)
             equal = int(np.count_nonzero(evidence.same(got, bits)))
@@ -255,15 +261,6 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
                 alike = False  # errors of sums alone tell these apart: the likeliest is told
             if equal > nearest and (alike or equal == got.size):
                 best, nearest = (architecture, how, bits, plain), equal
-            with np.errstate(all="ignore"):
-                apart = np.abs(to_float64(got) - to_float64(bits))[asked]
-                error = np.abs(to_float64(got) - exact)[asked]
-                own = np.abs(to_float64(bits) - exact)[asked]
-            parts = len(SPLITS[how.split].parts)
-            if parts and np.median(apart - error / LIKE - LIKE**parts * error_of_sums) > 0.0:
-                far.add(how.split)
-                if np.median(error - LIKE**2 * own) > 0.0:
-                    too_small.add(how.split)
     if best is None:
         return
     architecture, how, bits, plain = best
@@ -290,12 +287,6 @@ def _ways(digits: int, factors: list[Array]) -> Iterator[tuple[str, Multiplicati
         yield "hopper", Multiplication(CORES["hopper"], name)
 
 
-def _errs_less(split: str, others: Container[str]) -> bool:
-    """Whether factors are split as one of the others splits them, or into more parts."""
-    parts = SPLITS[split].parts
-    return any(parts[: len(o.parts)] == o.parts for name, o in SPLITS.items() if name in others)
-
-
 def _multiplying(
     problem: Problem, output: str, format: Format
 ) -> Iterator[tuple[Array, Callable[[Multiplication], Array], bool]]:
@@ -312,7 +303,7 @@ def _multiplying(
             answer: Arrays = problem.once((_multiplying, form, how, format), find)
             return answer[output]
 
-        ways = Multiplication(FLOAT8["hopper"]), next(multiplications(BINARY32.p, 0))[1]
+        ways = Multiplication(FLOAT8["hopper"]), Multiplication(NO_CORE)
         if not evidence.same(*map(read, ways)).all():  # the way to multiply changes it
             few = float8 and computed(first) is not None and first.digits <= BINARY8
             yield computed()[output], read, few

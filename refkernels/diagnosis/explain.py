@@ -112,14 +112,13 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     candidates = ranked(problem, outputs, fits, unranked, tried)
     others = _unexplained(checked, fits, candidates)
     for source in (edits.explaining, views.other_views, other_ops, blocks.in_one_block):
-        if source is blocks.in_one_block:  # one value throughout, or a few accidents, say more
-            others = _without_candidates(others, candidates)
         edited = list(scoring.candidates(problem, others, fits, source(problem, others)))
-        others = _without_candidates(others, edited)
         if edited:
             unranked = patterns.drop_unexplained([*unranked, *edited])
             tried += max(candidate.trials for candidate in edited)
             candidates = ranked(problem, outputs, fits, unranked, tried)
+        # Of one block, one value throughout or a few accidents say more.
+        others = _without_candidates(others, candidates if source is other_ops else edited)
     best = _best_candidate(problem, candidates, fits)
     explained = {c.output for c in candidates if best is not None and not c.ruled_out}
     left: Arrays = {n: y for n, y in checked.items() if n not in explained and not fits[n].ordinary}

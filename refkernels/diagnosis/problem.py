@@ -77,7 +77,8 @@ class Answer:
 @dataclass(frozen=True)
 class Problem:
     """One op on its inputs (with the cotangent for backward), in the format of its first output.
-    `formats`: the formats of outputs that have another one."""
+    `formats`: the formats of outputs that have another one. `hidden`: by output, how far a kernel's
+    numbers may be from those that are given, where they were printed."""
 
     op: Op
     direction: Direction
@@ -85,6 +86,7 @@ class Problem:
     params: dict[str, Any]
     format: Format
     formats: Mapping[str, Format] = field(default_factory=dict)
+    hidden: Arrays = field(default_factory=dict)
 
     def once(self, about: Hashable, find: Callable[[], T]) -> T:
         """`find()`; for a small question, its result is kept and returned again: several kernels,

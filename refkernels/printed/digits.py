@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -61,17 +61,6 @@ class Intervals:
             )
         return np.where(np.isfinite(self.mid), distance, 0.0)
 
-    def transposed(self) -> Intervals:
-        """The intervals of the transposed matrices."""
-        low, high, middle = (np.swapaxes(a, -1, -2) for a in (self.low, self.high, self.middle))
-        return replace(self, low=low, high=high, middle=middle)
-
-    def doubled(self) -> Intervals:
-        """The intervals of twice the numbers; what overflows is infinite."""
-        with np.errstate(over="ignore"):
-            low, high, middle = (a + a for a in (self.low, self.high, self.middle))
-        return replace(self, low=low, high=high, middle=middle)
-
 
 def intervals(tensor: Printed) -> Intervals:
     """The intervals of a tensor's numbers.
@@ -96,7 +85,8 @@ def intervals(tensor: Printed) -> Intervals:
     digits = max(map(significant, tensor.texts))
     scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
     finite = [_fraction(text) * scale for text in tensor.texts if _is_finite(text)]
-    wide = digits > _FLOAT32_DIGITS or any(abs(value) > _BEYOND_FLOAT32 for value in finite)
+    wide = digits > _FLOAT32_DIGITS and not all(map(_is_float32, tensor.texts))
+    wide |= any(abs(value) > _BEYOND_FLOAT32 for value in finite)
     format = formats.get(tensor.dtype or ("float64" if wide else "float32"))
     ends = _ends(tensor, format)
     low, high, middle = np.array(ends, np.float64).reshape(-1, 3).T.reshape(3, *tensor.shape)
@@ -117,6 +107,12 @@ def significant(text: str) -> int:
         return 0
     digits = (parts[1] + (parts[3] or "")).lstrip("0")
     return max(len(digits), 1)
+
+
+def _is_float32(text: str) -> bool:
+    """Whether a number with a float64's digits is one of float32, as `item()` returns it."""
+    with np.errstate(all="ignore"):
+        return bool(np.float32(text) == np.float64(text))
 
 
 def _is_integer(tensor: Printed) -> bool:

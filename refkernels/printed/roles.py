@@ -1,15 +1,16 @@
 """The roles of printed tensors: by the options, by the names in the text, else by shapes.
 
 A name gives a role if one of its words is an input's (x, weight, input, labels), an output's (y,
-mean, dx) or an answer's (expected, got, torch output). The remaining tensors are assigned by shape,
-if exactly one assignment fits the op's shapes.
+mean, dx) or an answer's (expected, got, torch output), or if it is a call of the op. The remaining
+tensors are assigned by shape, if exactly one assignment fits the op's shapes, or if one alone has a
+right answer.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from refkernels.printed.text import Printed
 from refkernels.suggestion import did_you_mean
 
 _MOST_UNNAMED = 6  # unnamed tensors, which are tried in every order
+_MOST_ASSIGNED = 24  # ways that fit, of which one may have a right answer
 _CHOICE = re.compile(r"(?:(?P<kernel>[^:=]+):)?(?P<name>[^:=]+)=(?P<number>\d{1,9})")
 _SYNONYMS = {
     "weight": {"w", "gamma", "kernel"},
@@ -75,6 +77,7 @@ def assign(
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
     params: Mapping[str, Any] | None = None,
+    has_right_answer: Callable[[Roles], bool] = lambda roles: False,
 ) -> Roles:
     """Assign each tensor its role. `inputs` (x=1) and `outputs` (torch=3, torch:dx=3) name tensors
     by their places in the text.
@@ -97,13 +100,22 @@ def assign(
             raise ValueError(f"{op.name} {direction} gives {', '.join(names)}, not {name!r}.")
         output = name if name in names else names[0]
         _add_output(roles, kernel or ("kernel" if name in names else name), output, tensor)
-    _by_names(op, direction, tensors, roles, bool(outputs))
+    bare = [tensor for tensor in tensors if tensor.bare]
+    _by_names(op, direction, [t for t in tensors if not t.bare], roles, bool(outputs))
+    if not roles.outputs:  # an answer of one number may be printed as such
+        _by_names(op, direction, [t for t in bare if _is_answer(op, direction, t)], roles, False)
     if (
         any(name not in roles.inputs for name in _required_inputs(op, direction))
         or not roles.outputs
     ):
-        _by_shapes(op, direction, tensors, roles, params or {})
+        unclear = [tensor for tensor in tensors if not tensor.bare]
+        return _by_shapes(op, direction, unclear, roles, params or {}, has_right_answer)
     return roles
+
+
+def _is_answer(op: Op, direction: Direction, tensor: Printed) -> bool:
+    role = _role(op, direction, tensor)
+    return role is not None and role[1] is not None
 
 
 def _parsed_choice(
@@ -176,12 +188,16 @@ def _role(op: Op, direction: Direction, tensor: Printed) -> tuple[str, str | Non
     takes, gives = op.takes(direction), op.names(direction)
     kernel = next((_FRAMEWORKS[word] for word in words if word in _FRAMEWORKS), "")
     sides = [word for word in words if word in _OWNERS]
-    owner = kernel or (sides[0] if sides else "") or tensor.framework or "kernel"
+    own = tensor.name if tensor.bare else ""
+    owner = kernel or (sides[0] if sides else "") or tensor.framework or own or "kernel"
     if telling & _GRADIENTS or re.search(r"梯度", tensor.name):
         source = next((name for name in op.inputs if _means(op, name, telling)), None)
         if source is not None and f"d{source}" in gives:
             return f"d{source}", owner
         return None
+    call = re.search(r"([A-Za-z]\w*)\(", tensor.name)
+    if call and call[1].lower().replace("_", "").removeprefix("my") == op.name.replace("_", ""):
+        return gives[0], owner
     for name in takes:
         if name in telling or (_means(op, name, telling) and not telling & {"output", "out"}):
             return name, None
@@ -204,8 +220,9 @@ def _by_shapes(
     tensors: Sequence[Printed],
     roles: Roles,
     params: Mapping[str, Any],
-) -> None:
-    """Assign the remaining tensors in the only way that fits."""
+    has_right_answer: Callable[[Roles], bool],
+) -> Roles:
+    """The roles, with the remaining tensors in the only way that fits."""
     taken = roles.taken()
     remaining: list[Printed] = []
     for tensor in tensors:
@@ -216,12 +233,21 @@ def _by_shapes(
     unnamed = [tensor for tensor in remaining if not tensor.name] or remaining
     if any(tensor.shape is None for tensor in unnamed):
         digits.intervals(next(tensor for tensor in unnamed if tensor.shape is None))  # raises
-    assignments = (
-        list(_assignments(op, direction, unnamed, roles, params)) if _few_enough(unnamed) else []
-    )
-    if len(assignments) != 1:
+    assigned: list[Roles] = []
+    for inputs, answers in (
+        _assignments(op, direction, unnamed, roles, params) if _few_enough(unnamed) else ()
+    ):
+        outputs = {kernel: {**by_output} for kernel, by_output in roles.outputs.items()}
+        assigned.append(Roles({**roles.inputs, **inputs}, outputs))
+        for tensor in answers:
+            kernel = tensor.framework or "kernel"
+            _add_output(assigned[-1], kernel, op.names(direction)[0], tensor)
+    if 1 < len(assigned) <= _MOST_ASSIGNED:
+        right = list(filter(has_right_answer, assigned))
+        assigned = right if len(right) == 1 else assigned
+    if len(assigned) != 1:
         missing = [name for name in _required_inputs(op, direction) if name not in roles.inputs]
-        how_many = "several ways fit" if assignments else "nothing fits"
+        how_many = "several ways fit" if assigned else "nothing fits"
         cause = f"{how_many} the op's shapes"
         if not _few_enough(unnamed):
             cause = "they are too many to try"
@@ -232,10 +258,7 @@ def _by_shapes(
             f"It is unclear which tensor is which, {cause}: name them with "
             f"{' and '.join(options)}. {_list_of(tensors)}"
         )
-    inputs, outputs = assignments[0]
-    roles.inputs |= inputs
-    for tensor in outputs:
-        _add_output(roles, tensor.framework or "kernel", op.names(direction)[0], tensor)
+    return assigned[0]
 
 
 def _few_enough(tensors: Sequence[Printed]) -> bool:

@@ -9,13 +9,14 @@ it with an equals sign or a colon, alone on the line above, or at a console's pr
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 MOST_BYTES = 4_000_000  # of a text: a hundred times a long thread
-MOST_TENSORS = 1000
+MOST_TENSORS, MOST_NUMBERS = 1000, 20
 _BEFORE, _AFTER = 600, 600  # characters searched for a header and a trailer
 
 _NUMBER = r"[-+]?(?:(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|NaN|inf(?:inity)?|Infinity)"
@@ -45,6 +46,12 @@ _NAME = re.compile(r"(?P<name>[^\n=:：]*?)\s*(?:[=:：]|为|是)\s*$")
 _CONSOLE = re.compile(r"^\s*(?:>>>|In\s*\[\d+\]:)\s*(?:print\()?(?P<name>[\w.]+)\)?\s*$")
 _WORD = re.compile(r"^[ \t*`#-]*(?P<name>[^\W\d]\w{0,30})[ \t*`]*$")
 _HEADING = re.compile(r"^\s*(?:#+\s*(?P<a>[^#\n]+?)|\*\*(?P<b>[^*\n]+)\*\*)\s*$")
+_BARE = re.compile(
+    r"^[ \t>*`#|-]*(?P<name>[^\n=:：|]*?[^\s=:：|])[ \t`]*(?:[=:：]|[-=]>|→|为|是)[ \t`]*"
+    rf"(?P<number>{_NUMBER})[ \t,;`*|]*$",
+    re.MULTILINE,
+)
+_TELLING = re.compile(r"(?:\D*\d){3}|[-+]?0\.0*$|[-+]?[ni]", re.IGNORECASE)  # no version, no count
 _NO_TENSOR = re.compile(r"(?:shape|size|dim|dims|axis|axes|stride|strides|padding|perm|Out|In)$")
 _MODULES = {
     "torch": "torch",
@@ -75,6 +82,7 @@ class Printed:
     scale      the number in front of the bracket that multiplies all of them, "" for none
     typed      it is part of code, np.array([...]), so there are no further digits
     spaced     it is a bare bracket whose numbers are separated by blanks, not commas
+    bare       it is a number alone on a line, behind its name
     """
 
     number: int
@@ -87,6 +95,7 @@ class Printed:
     scale: str
     typed: bool
     spaced: bool
+    bare: bool = False
 
     def __str__(self) -> str:
         shape = "truncated" if self.shape is None else f"shape {self.shape}"
@@ -146,6 +155,27 @@ def tensors(text: str) -> list[Printed]:
             "tensor([[ 0.9277, 0.7211]])."
         )
     return printed
+
+
+def numbers(text: str, first: int) -> list[Printed]:
+    """The named numbers alone on a line, as losses are printed; counted from `first`."""
+    found = (match for match in _BARE.finditer(text) if _TELLING.match(match["number"]))
+    return [
+        Printed(
+            number,
+            text.count("\n", 0, match.start("number")) + 1,
+            match["name"],
+            "",
+            None,
+            (),
+            (match["number"],),
+            "",
+            typed=False,
+            spaced=False,
+            bare=True,
+        )
+        for number, match in enumerate(itertools.islice(found, MOST_NUMBERS), first)
+    ]
 
 
 def _next_start(text: str, at: int) -> tuple[int, re.Match[str] | None] | None:

@@ -10,6 +10,7 @@ the digits that would decide are estimated: k more make intervals 10^k times nar
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,17 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels import question, registry
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.explain import explain
-from refkernels.diagnosis.problem import Problem
-from refkernels.diagnosis.variants.params import USUAL, Fitted, cause_of
+from refkernels.diagnosis.variants.params import USUAL, cause_of
 from refkernels.op import Direction, Op
 from refkernels.printed import reach as reaches
 from refkernels.printed import roles as choices
-from refkernels.printed.causes import PossibleCause, possible, reach_with
+from refkernels.printed.causes import PossibleCause, edited, possible, reach_with
 from refkernels.printed.digits import Intervals, intervals
 from refkernels.printed.reach import Box, PrintedQuestion, Reach
 from refkernels.printed.text import Printed
@@ -61,15 +60,27 @@ def explain_printed(
     Raises ValueError or TypeError, one sentence, if the question cannot be answered.
     """
     record = registry.get(op)
-    roles = choices.assign(record, direction, tensors, inputs, outputs, params)
-    box = {name: intervals(tensor) for name, tensor in roles.inputs.items()}
-    _check(record, direction, box, params or {})
     settings = {**record.params, **(params or {})}
-    answers = {
-        kernel: {name: intervals(tensor) for name, tensor in by_output.items()}
-        for kernel, by_output in roles.outputs.items()
-    }
-    asked = PrintedQuestion(record, direction, box, settings)
+
+    def read(roles: choices.Roles) -> tuple[PrintedQuestion, dict[str, dict[str, Intervals]]]:
+        box = {name: intervals(tensor) for name, tensor in roles.inputs.items()}
+        _check(record, direction, box, params or {})
+        answers = {
+            kernel: {name: intervals(tensor) for name, tensor in by_output.items()}
+            for kernel, by_output in roles.outputs.items()
+        }
+        return PrintedQuestion(record, direction, box, settings), answers
+
+    def has_right_answer(roles: choices.Roles) -> bool:
+        with contextlib.suppress(ValueError, TypeError):
+            asked, answers = read(roles)
+            outputs = [output for by_output in answers.values() for output in by_output.items()]
+            by_format = {f: reaches.reach(asked, f) for f in {y.format for _, y in outputs} if f}
+            return any(_fits(y, by_format[y.format][name]) for name, y in outputs if y.format)
+        return False
+
+    roles = choices.assign(record, direction, tensors, inputs, outputs, params, has_right_answer)
+    asked, answers = read(roles)
     kernels = _judged(asked, answers)
     answer: Record = {
         "schema": SCHEMA,
@@ -118,7 +129,9 @@ def _judged(asked: PrintedQuestion, answers: Mapping[str, Mapping[str, Intervals
                 raise ValueError(f"{asked.op.name} gives no {name} for these inputs.")
             outputs[name] = _output_verdict(asked, name, printed, right[name], causes)
             if outputs[name]["verdict"] == WRONG:
-                outputs[name]["causes"] = _with_params(asked, name, printed, causes, outputs[name])
+                outputs[name]["causes"] = _with_params(
+                    asked, name, printed, causes, outputs[name]
+                ) or _edited(asked, name, printed, right[name])
         kernels[kernel] = {"outputs": outputs}
     return kernels
 
@@ -185,39 +198,35 @@ def _with_params(
     verdict: Record,
 ) -> list[Record]:
     """The causes of a wrong output, those first that are another value of a param: the interval of
-    all values that have it in reach. Where nothing else explains the output, the value is solved
-    for at the midpoints."""
-    definition, format, others = asked.op.definition, printed.format, verdict["causes"]
+    all values that have it in reach."""
+    definition, format = asked.op.definition, printed.format
     assert format is not None
     found: list[Record] = []
-    for solve in (False, True):
-        for name, given in asked.params.items():
-            if definition is None or not isinstance(given, float) or (solve and (found or others)):
-                continue
+    for name, given in asked.params.items():
+        usual = (cause for cause in causes if cause.param == name)
+        fitting = (cause.details for cause in usual if _explains(cause, output, printed))
+        inside = [details[details["solved"]] for details in fitting]
+        if definition is None or not inside:
+            continue
 
-            def fits(value: float, name: str = name) -> bool:
-                reach = reach_with(asked, format, {name: value}).get(output)
-                return reach is not None and _fits(printed, reach)
+        def fits(value: float, name: str = name) -> bool:
+            reach = reach_with(asked, format, {name: value}).get(output)
+            return reach is not None and _fits(printed, reach)
 
-            if solve:
-                params, middles = dict(asked.params), asked.middles
-                problem = Problem(asked.op, asked.direction, middles, params, format)
-                got = formats.cast(printed.middle, format)
-                solution = Fitted(problem, output, got, name, given).solved()
-                inside = [solution[0]] if solution is not None and fits(solution[0]) else []
-            else:
-                usual = (cause for cause in causes if cause.param == name)
-                fitting = (cause.details for cause in usual if _explains(cause, output, printed))
-                inside = [details[details["solved"]] for details in fitting]
-            if inside:
-                domain, step = definition.domain(name), max(map(abs, inside)) * 2.0**-10 or 1e-12
-                low = few_digits.end_of(fits, min(inside), -step, domain.least)
-                high = few_digits.end_of(fits, max(inside), step, domain.most)
-                ends, known = (low, inside[0], high), USUAL.get(name, ())
-                value, flags, _ = few_digits.told(*ends, given, known)
-                cause, details = cause_of(name, given, value, (low, high))
-                found.append({"cause": cause, "details": {**details, **flags}})
-    return [*found, *others]
+        domain, step = definition.domain(name), max(map(abs, inside)) * 2.0**-10 or 1e-12
+        low = few_digits.end_of(fits, min(inside), -step, domain.least)
+        high = few_digits.end_of(fits, max(inside), step, domain.most)
+        ends, known = (low, inside[0], high), USUAL.get(name, ())
+        value, flags, _ = few_digits.told(*ends, given, known)
+        cause, details = cause_of(name, given, value, (low, high))
+        found.append({"cause": cause, "details": {**details, **flags}})
+    return [*found, *verdict["causes"]]
+
+
+def _edited(asked: PrintedQuestion, output: str, printed: Intervals, right: Reach) -> list[Record]:
+    """The edits of the op's program that can give every printed element."""
+    fitting = (e for e in edited(asked, output, printed, right) if _explains(e, output, printed))
+    return [{"cause": edit.cause, "details": dict(edit.details)} for edit in fitting]
 
 
 def outside(printed: Intervals, right: Reach) -> npt.NDArray[np.bool_]:

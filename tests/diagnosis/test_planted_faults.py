@@ -63,11 +63,17 @@ def shifted(x: Any) -> Any:
     return np.exp(x - x.max(-1, keepdims=True))
 
 
+def by_softplus(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / np.log1p(e).sum(-1, keepdims=True)
+
+
 fault = of("softmax", X)
 fault(None, softmax)
 fault("other_axis", partial(softmax, axis=(0, 1)))
 fault("part_multiplied", lambda x: softmax(x / 0.7), interval=1 / 0.7)
 fault("clamped", lambda x: softmax(np.clip(x, -1.5, 1.5)), value=1.5)
+fault("function_for_another", by_softplus, other="softplus", use="sum(exp(x - max(x)))")
 fault("zero_padding", lambda x: softmax(np.pad(x, [(0, 0), (0, 1)]))[:, :-1], padded=51)
 fault("dropped_tail", partial(softmax, kept=slice(46)), n=50, dropped=4)
 fault(

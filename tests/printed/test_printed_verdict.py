@@ -352,3 +352,50 @@ def test_an_overflow_that_is_right_is_not_called_wrong_and_a_needless_one_is() -
 def test_inputs_that_are_the_same_exchanged_or_transposed_are_no_other_question() -> None:
     a = np.array([[1.5, 0.25], [0.25, -2.5]], np.float32)
     assert judged("matmul", {"a": a, "b": a}, a @ a, 4)["undecided"] == []
+
+
+def read(op: str, thread: str) -> dict:
+    tensors = text.tensors(thread)
+    numbers = text.numbers(thread, len(tensors) + 1)
+    return verdict.explain_printed(op, [*tensors, *numbers])["kernels"]
+
+
+def test_a_loss_that_is_printed_as_a_number_is_read() -> None:
+    thread = "logits: tensor([[0.5000, 2.0000]])\ntarget: tensor([1])\nversion: 2.13\nsteps: 100\n"
+    kernels = read("cross_entropy", f"{thread}loss_ours = 0.0\n- torch loss: 0.20141327381134033\n")
+    verdicts = {name: kernel["outputs"]["loss"]["verdict"] for name, kernel in kernels.items()}
+    assert verdicts == {"ours": "wrong", "torch": "within"}
+
+
+X = np.random.default_rng(8).standard_normal((2, 6)).astype(np.float32)
+SILU, FAST = (X / (1 + np.exp(-factor * X)) for factor in (np.float32(1), np.float32(1.702)))
+
+
+def test_of_several_ways_to_read_a_text_the_one_with_a_right_answer_is_taken() -> None:
+    kernels = read("silu", shown("states", X, 4) + shown("HF", SILU, 4) + shown("mine", FAST, 4))
+    verdicts = [kernel["outputs"]["y"]["verdict"] for kernel in kernels.values()]
+    assert sorted(verdicts) == ["within", "wrong"]
+    with pytest.raises(ValueError, match="several ways fit"):
+        read("silu", shown("states", X, 4) + shown("mine", FAST, 4))
+
+
+def test_a_call_of_the_op_is_its_answer() -> None:
+    thread = shown("x", X, 4) + shown("F.silu(x)", SILU, 4)
+    assert read("silu", thread)["torch"]["outputs"]["y"]["verdict"] == "within"
+
+
+@pytest.mark.parametrize(
+    ("op", "got", "cause"),
+    [
+        ("silu", FAST, "function_for_another"),
+        ("softmax", np.exp(X / 2) / np.exp(X / 2).sum(-1, keepdims=True), "part_multiplied"),
+    ],
+)
+def test_an_edit_of_the_program_is_named_where_the_digits_show_it(
+    op: str, got: np.ndarray, cause: str
+) -> None:
+    assert [found["cause"] for found in judged(op, {"x": X}, got, 4)["causes"]] == [cause]
+
+
+def test_one_printed_number_shows_no_edit() -> None:
+    assert judged("silu", {"x": X[:1, :1]}, FAST[:1, :1], 4)["causes"] == []

@@ -8,13 +8,13 @@ function f of the table of functions, is f, however it is written.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from refkernels.contexts.doubles import Doubles
-from refkernels.contexts.graph import Edits, Node
+from refkernels.contexts.graph import Edits, Graph, Node
 from refkernels.contexts.working import data
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by
 from refkernels.diagnosis.problem import Array
@@ -47,10 +47,18 @@ def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit
         for other in (*_OTHERS, *_NAMES):
             if other not in {name, *alike, *constant}:
                 details = {"part": argument, "function": name, "other": other}
-                yield Edit(KIND, "function", node, changes(node, argument, other), details)
+                yield Edit(KIND, "function", node, _changes(node, argument, other), details)
 
 
-def changes(node: Node, argument: Node, other: str) -> Edits:
+def there(edits: Iterable[Edit], places: Mapping[Node, int], graph: Graph) -> Iterator[Edit]:
+    """The edits in another graph of their formula."""
+    for edit in edits:
+        node, argument = (graph.nodes[places[n]] for n in (edit.place, edit.details["part"]))
+        details = {**edit.details, "part": argument}
+        yield Edit(KIND, "function", node, _changes(node, argument, details["other"]), details)
+
+
+def _changes(node: Node, argument: Node, other: str) -> Edits:
     """The node as another function of its argument."""
     return {node: by(argument)(_OTHERS.get(other, lambda xp, x: xp.function(other, x)))}
 

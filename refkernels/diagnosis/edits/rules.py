@@ -42,10 +42,10 @@ def edits_of(
     return sorted(numbered, key=lambda edit: edit.family == "variable")
 
 
-def again(edit: Edit, program: Program, graph: Graph) -> Edits:
-    """The edit of a program in another graph of the same formula."""
+def again(edit: Edit, program: Program, graph: Graph, more: Iterable[Edit] = ()) -> Edits:
+    """The edit of a program in another graph of the same formula; of which `more` are known."""
     other, same = Program(graph), (edit.identity(program), edit.number)
-    alike = (e for e in edits_of(other, {edit.kind}) if (e.identity(other), e.number) == same)
+    alike = (e for e in edits_of(other, {edit.kind}, more) if (e.identity(other), e.number) == same)
     return next((edit.changes for edit in alike), {})
 
 

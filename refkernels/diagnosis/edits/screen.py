@@ -98,6 +98,18 @@ class Observation:
         return float(np.sum(self.bits(predicted)))
 
 
+def usual_units(problem: Problem, name: str) -> Doubles64:
+    """The usual error of each element of an output, in ulp; or what is hidden of it."""
+    plain, format = problem.truth.plain[name], problem.format_of(name)
+    reference = problem.truth.reference[name]
+    steps = code_lengths.steps(plain.reshape(-1).astype(format.storage), reference.reshape(-1))
+    widths = code_lengths.widths(np.asarray(reference), problem.truth.bound[name], format)
+    usual = code_lengths.spread(steps / widths.reshape(-1)) * widths
+    if name in problem.hidden:
+        usual = np.maximum(usual, problem.hidden[name] / ulp(np.asarray(reference), format))
+    return usual
+
+
 class Screen:
     """A question at some of its rows, one program that answers it, and its edits."""
 
@@ -118,6 +130,9 @@ class Screen:
         by their keys, the edits that came no nearer in other programs of the same pass. `block`:
         masks of the elements that are looked at, by output."""
         self.problem, self.definition, self.outputs = problem, problem.definition, outputs
+        self.wrong = (
+            RIGHT if problem.hidden else WRONG
+        )  # bits: digits that are hidden end somewhere
         definition = self.definition
         self.derive = definition.derive if derived else None
         forms = definition.of("forward" if derived else problem.direction).forms
@@ -178,10 +193,15 @@ class Screen:
         return _Reader(self.program, xp, self.arguments(arrays, xp), self.derive)
 
     @cached_property
+    def recognised(self) -> list[Edit]:
+        """Other functions in the place of those that are recognised."""
+        return list(recognised.others(self.program, self.value_of))
+
+    @cached_property
     def edits(self) -> list[Edit]:
         """All, but for formats that are no narrower than what the kernel computes in, the rounding
         of a result that nothing else reads, and gradients that are stopped where none is taken."""
-        edits = edits_of(self.program, None, recognised.others(self.program, self.value_of))
+        edits = edits_of(self.program, None, self.recognised)
         edits = [edit for edit in edits if self.derive or edit.family != "gradient"]
         read = {through(a) for n in self.program.nodes if through(n) is n for a in n.operands}
         results = {through(node) for node in self.program.graph.outputs if node} - read
@@ -275,14 +295,14 @@ class Screen:
         for name in names:
             base, seen = self.base[name], self.observed[name]
             bits = seen.bits(base)
-            changed = replace(seen, got=base).bits(predicted[name]) > WRONG
+            changed = replace(seen, got=base).bits(predicted[name]) > self.wrong
             most = CHANCE * np.count_nonzero(changed)
-            wrong = np.count_nonzero(bits > WRONG)
-            reached = np.count_nonzero(changed & (bits > WRONG)) >= (1.0 - CHANCE) * wrong
+            wrong = np.count_nonzero(bits > self.wrong)
+            reached = np.count_nonzero(changed & (bits > self.wrong)) >= (1.0 - CHANCE) * wrong
             spoilt = 0 if limits else np.count_nonzero(changed & (bits <= RIGHT))
             with np.errstate(all="ignore"):
                 along = (predicted[name] - base) * (self.observed[name].got - base)
-            signs = np.sign(along[(bits > WRONG) & np.isfinite(along) & (along != 0.0)])
+            signs = np.sign(along[(bits > self.wrong) & np.isfinite(along) & (along != 0.0)])
             leans = signs.size < _FEW or abs(np.sum(signs)) >= _LEANING * signs.size**0.5
             if np.any(changed) and spoilt <= most and reached and leans:
                 touched.append(name)
@@ -307,17 +327,11 @@ class Screen:
 
     def _observed(self, name: str) -> Observation:
         """The kernel's answer there."""
-        problem, question, got = self.problem, self.question, self.outputs[name]
-        plain, format = problem.truth.plain[name], problem.format_of(name)
-        reference = problem.truth.reference[name]
-        steps = code_lengths.steps(plain.reshape(-1).astype(format.storage), reference.reshape(-1))
-        widths = code_lengths.widths(np.asarray(reference), problem.truth.bound[name], format)
-        usual = code_lengths.spread(steps / widths.reshape(-1)) * widths
         seen, units = (
-            self._at_rows(name, question.in_axes(name, part))[self.looked_at.get(name, ...)]
-            for part in (got, usual)
+            self._at_rows(name, self.question.in_axes(name, part))[self.looked_at.get(name, ...)]
+            for part in (self.outputs[name], usual_units(self.problem, name))
         )
-        return Observation(seen.astype(np.float64), format, units)
+        return Observation(seen.astype(np.float64), self.problem.format_of(name), units)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         shape = self.question.shapes[name]
@@ -328,7 +342,7 @@ class Screen:
         bits = {name: seen.bits(predicted[name]) for name, seen in self.observed.items()}
         return (
             {name: float(np.sum(cost)) for name, cost in bits.items()},
-            {name: int(np.count_nonzero(cost > WRONG)) for name, cost in bits.items()},
+            {name: int(np.count_nonzero(cost > self.wrong)) for name, cost in bits.items()},
         )
 
     @cached_property

@@ -1,6 +1,5 @@
 """The search: the edits that come near a wrong output, answered by the oracle.
 
-Edits whose predictions agree on all rows that were read, and on random inputs too, are one finding.
 The nearest findings are answered by the oracle's ladder, with their bounds and plain algorithms,
 like any formula. Evidence and ranking then treat them like any other question; each costs the
 logarithm of all edits that were tried.
@@ -11,111 +10,34 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
-from refkernels.diagnosis.edits import beside, combined, identities, ranges, recognised, reductions
+from refkernels.diagnosis.edits import beside, identities, ranges, recognised, reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, through
-from refkernels.diagnosis.edits.names import axis_of, named
+from refkernels.diagnosis.edits.findings import LEAST, NearEdits, nearest, simplest, told
 from refkernels.diagnosis.edits.rules import again
 from refkernels.diagnosis.edits.screen import Screen, maxima
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
-from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.wrong import judged_wrong
 from refkernels.ops import edits as editing
-from refkernels.ops.formula import Whole
+from refkernels.ops.formula import Formula, Whole, several
 
-_SURVIVORS, _COMPARED = 4, 12  # of an output
 _MANY = 8  # places that are alike: all of them first, then each
 _FIRST = 16  # edits, of which every two are tried together
-_SAME, _SOLVED = 1e-9, 1e-5  # relative difference of predictions of one program
-_LEAST, _SAVED = 16.0, 0.5  # bits that an edit saves, in all and of each element
+_SAVED = 0.5  # bits that an edit saves of each element
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
-_WORDY = 2  # times as long
 _READINGS = 16  # about as many as solving for a number takes
-_FEW, _OF_PARAM = 8.0, 16.0  # bits
 _MOST = 4.0  # budgets: the search begins no stage when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
-_ROUNDING, _NEAR = 1.0, 4.0  # bits of an element, on average: merely rounded; to be certified
-
-
-class NearEdits(NamedTuple):
-    """A chain of one or two edits, and the bits that each output costs when it is known. `price`:
-    the bits of what was solved for."""
-
-    chain: tuple[Edit, ...]
-    distances: Mapping[str, float]
-    screen: Screen
-    price: float = 0.0
-    wrong: Mapping[str, int] = {}
-
-    def fits(self, output: str) -> bool:
-        """Whether what is left is little enough to ask the oracle."""
-        return self._leaves(output, _NEAR, 2)
-
-    def ends(self, output: str) -> bool:
-        """Whether what is left is what rounding leaves: nothing is looked for any more."""
-        return self._leaves(output, _ROUNDING, 32)
-
-    def _leaves(self, output: str, bits: float, part: int) -> bool:
-        """Whether no more than so many bits of an element are left, or so small a part of all of
-        them, and of the wrong elements."""
-        seen = self.screen.observed.get(output)
-        if seen is None:
-            return False
-        before, wrong = (known[output] for known in self.screen.before)
-        most = max(bits * seen.got.size, before / (2 * part))
-        return self.distances[output] <= most and self.wrong[output] <= wrong // part
-
-    def cost(self, output: str) -> tuple[float, bool, int]:
-        """What one of several is chosen by: bits, up to a few, of which a param's own value is
-        worth some; gradients that are lost; and the digits of its numbers."""
-        params = sum(bool(edit.details.get("param")) for edit in self.chain)
-        digits = sum(len(f"{abs(edit.details.get('value', 0)):.9g}") for edit in self.chain)
-        bits = round((self.distances[output] + self.price - _OF_PARAM * params) / _FEW)
-        return bits, self.chain[0].family != "gradient", digits
-
-    def plainer(self, other: NearEdits, output: str) -> bool:
-        """Whether it says the same program as another that costs as much, in far fewer words."""
-        edit, its = self.chain[0], other.chain[0]
-        if self.cost(output) != other.cost(output) or edit.place.op == "input":
-            return False
-        own, (cause, wordy) = _named(edit, self.screen)[1], _named(its, other.screen)
-        lengths = (sum(len(str(text)) for text in told.values()) for told in (own, wordy))
-        return cause == its.kind and _WORDY * next(lengths) < next(lengths)
-
-    @property
-    def changes(self) -> Edits:
-        return {node: change for edit in self.chain for node, change in edit.changes.items()}
-
-    def is_same(self, other: NearEdits) -> bool:
-        """Whether both are one program: on the rows that are read, and on random numbers. Pairs
-        with another number each stay apart: it would be told as the only one."""
-        if len(self.chain) + len(other.chain) > 2 and (self.price or other.price):
-            return False
-        for elsewhere in (False, True):
-            a, b = (e.screen.predicted(e.changes, elsewhere) for e in (self, other))
-            if a is None or b is None:
-                return False
-            near = _SAME if not (self.price or other.price) else _SOLVED
-            if not all(_alike(a[name], b[name], near) for name in a):
-                return False
-        return True
-
-
-def _alike(a: Any, b: Any, near: float) -> bool:
-    """Whether predictions agree, relative to their usual size: terms may cancel."""
-    size = np.abs(a[np.isfinite(a)])
-    usual = float(np.median(size)) if size.size and near == _SOLVED else 0.0
-    return np.allclose(a, b, near, near * usual, equal_nan=True)
 
 
 def explaining(
@@ -123,12 +45,53 @@ def explaining(
 ) -> Iterator[Variant]:
     """The edits that explain wrong outputs: one; a number that is solved for; or two. `block`: the
     elements that they change, by output; `price`: the bits that say which."""
-    if problem.size > READABLE or not outputs:
-        return
+    found, tried = _search(problem, outputs, block)
+    for finding, saved in _worthwhile(found, outputs, tried, price):
+        try:
+            variant = _variant(finding, tried)
+        except (ValueError, IndexError):
+            continue  # it fits the rows that were read, and not all of them
+        yield variant
+        if not any(_explains(problem, outputs[name], variant, name) for name in saved):
+            # Another program with the same edit rounds otherwise.
+            twins = (t for t in found if t.screen is not finding.screen and t.is_same(finding))
+            yield from (_variant(twin, tried) for twin in itertools.islice(twins, 1))
+
+
+def formulas_of(
+    problem: Problem, outputs: Arrays, least: float
+) -> Iterator[tuple[str, dict[str, Any], Whole]]:
+    """The edits that save so many bits of wrong outputs: cause, details, and edited formula."""
+    found, tried = _search(problem, outputs)
+    for finding, saved in _worthwhile(found, outputs, tried):
+        if max(saved.values()) >= least:
+            yield *_cause(finding), _formula(finding)[0]
+
+
+def _worthwhile(
+    found: list[NearEdits], outputs: Arrays, tried: int, price: float = 0.0
+) -> Iterator[tuple[NearEdits, dict[str, float]]]:
+    """The findings that save more than it costs to say which they are, with the bits that each
+    saves of the outputs that it fits."""
+    for finding in simplest(nearest(found, outputs), outputs):
+        finding = finding._replace(price=finding.price + price)
+        before, cost = finding.screen.before[0], math.log2(max(tried, 1)) + finding.price
+        fitting = (name for name in outputs if finding.fits(name))
+        saved = {n: before.get(n, 0.0) - finding.distances[n] - cost for n in fitting}
+        if any(bits > 0.0 for bits in saved.values()):
+            yield finding, saved
+
+
+def _search(
+    problem: Problem, outputs: Arrays, block: Arrays | None = None
+) -> tuple[list[NearEdits], int]:
+    """What all stages find, as far as the budget goes, and how many edits were tried."""
     found: list[NearEdits] = []
     singles: list[NearEdits] = []
-    first, others = _screens(problem, outputs, block)
     tried = 0
+    if problem.size > READABLE or not outputs:
+        return found, tried
+    first, others = _screens(problem, outputs, block)
     for further, screens in (
         *((stage, first) for stage in (*_ONE, _both, _pairs)),
         *((stage, others) for stage in _ONE),
@@ -139,20 +102,7 @@ def explaining(
                 more, trials = further(screen, singles, open_outputs)
                 found.extend(more)
                 tried += trials
-    for finding in _simplest(_nearest(found, outputs), outputs):
-        finding = finding._replace(price=finding.price + price)
-        before, most = finding.screen.before[0], math.log2(max(tried, 1)) + finding.price
-        saved = {n: before.get(n, 0.0) - finding.distances[n] for n in outputs if finding.fits(n)}
-        if any(bits > most for bits in saved.values()):
-            try:
-                variant = _variant(finding, tried)
-            except (ValueError, IndexError):
-                continue  # it fits the rows that were read, and not all of them
-            yield variant
-            if not any(_explains(problem, outputs[name], variant, name) for name in saved):
-                # Another program with the same edit rounds otherwise.
-                twins = (t for t in found if t.screen is not finding.screen and t.is_same(finding))
-                yield from (_variant(twin, tried) for twin in itertools.islice(twins, 1))
+    return found, tried
 
 
 def _explains(problem: Problem, got: Array, variant: Variant, name: str) -> bool:
@@ -194,7 +144,7 @@ def _single(
     edits = [e for e in screen.edits if (e.alike > _MANY or e.family in late) == repeated]
     near = _findings(screen, edits)
     singles += near
-    return _nearest(near, outputs), len(edits)
+    return nearest(near, outputs), len(edits)
 
 
 def _findings(screen: Screen, edits: list[Edit], first: Edit | None = None) -> list[NearEdits]:
@@ -206,7 +156,7 @@ def _findings(screen: Screen, edits: list[Edit], first: Edit | None = None) -> l
         return []
     sizes = {name: seen.got.size for name, seen in screen.observed.items()}
     most = {
-        name: d - max(_LEAST, min(_SHARE * d, _SAVED * sizes[name]))
+        name: d - max(LEAST, min(_SHARE * d, _SAVED * sizes[name]))
         for name, d in screen.costs(base)[0].items()
     }
     found = []
@@ -218,46 +168,6 @@ def _findings(screen: Screen, edits: list[Edit], first: Edit | None = None) -> l
         elif first is None:
             screen.missed.add(screen.key_of(edit))
     return found
-
-
-def _nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdits]:
-    """The nearest of each output, one of those that are the same program."""
-    chosen: list[NearEdits] = []
-    for name in outputs:
-        of_output = [finding for finding in findings if name in finding.distances]
-        of_output.sort(key=lambda finding: finding.cost(name))
-        kept: list[NearEdits] = []
-        for finding in of_output[:_COMPARED]:
-            same = next((k for k, other in enumerate(kept) if finding.is_same(other)), None)
-            if same is None and len(kept) < _SURVIVORS:
-                kept.append(finding)
-            elif same is not None and finding.plainer(kept[same], name):
-                kept[same] = finding
-        chosen += [finding for finding in kept if finding not in chosen]
-    return chosen
-
-
-def _simplest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdits]:
-    """The findings, without those of one output where another explains it, and more, as well; and
-    without pairs that save fewer bits over a single edit than their second one costs."""
-
-    def reach(finding: NearEdits) -> set[str]:
-        base = finding.screen.before[0]
-        return {n for n in outputs if finding.fits(n) and finding.distances[n] + _LEAST <= base[n]}
-
-    reached = [(finding, reach(finding)) for finding in findings]
-
-    def simpler(other: NearEdits, its: set[str], finding: NearEdits, mine: set[str]) -> bool:
-        single = len(other.chain) < len(finding.chain)
-        more = finding.price - other.price if single else _FEW
-        near = all(other.distances[n] <= finding.distances[n] + more for n in mine)
-        return (mine < its or (single and mine <= its)) and near
-
-    return [
-        finding
-        for finding, mine in reached
-        if not any(simpler(other, its, finding, mine) for other, its in reached)
-    ]
 
 
 def _ranges(
@@ -327,11 +237,12 @@ def _numbers(
         tried += 1
         before = len(found)
         strongest = float(knob.ordered[-1]) if knob.ordered.size else knob.starts[0]
-        stepped = (knob.kind == CONSTANT or whole) and screen.predicted(knob.nudged)
+        stepped = (knob.kind == CONSTANT or whole) and screen.predicted(knob.changes(knob.nudged))
         in_steps = stepped and all(np.array_equal(stepped[n], screen.base[n]) for n in stepped)
         grows = knob.begins or bool(knob.ordered.size or in_steps)
         reached = names if knob.kind == CONSTANT else beyond
-        ends = knob.starts if in_steps else (strongest,)
+        far = (strongest, 1.0) if knob.kind == CONSTANT else (strongest,)
+        ends = knob.starts if in_steps else far  # 2^10 times 1e-12 may change nothing
         touched = (screen.touched(knob.changes(end), reached, grows) for end in ends)
         affected = next(filter(None, touched), [])
         for name in affected:
@@ -350,8 +261,8 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     if knob.place in before:
         return None
 
-    def predict(changes: Edits) -> Any:
-        changes = {**before, **changes}
+    def predict(value: float | None) -> Any:
+        changes = before if value is None else {**before, **knob.changes(value)}
         predicted = screen.predicted(changes) if changes else screen.base
         return None if predicted is None else predicted[output]
 
@@ -416,7 +327,7 @@ def _fitting(pairs: list[NearEdits], outputs: list[str], number: int) -> list[Ne
         for finding in pairs
         if any(finding.fits(name) for name in outputs)
     ]
-    return _nearest(fitting, outputs)
+    return nearest(fitting, outputs)
 
 
 def _firsts(screen: Screen, singles: list[NearEdits], output: str) -> list[tuple[Edit, ...]]:
@@ -430,34 +341,65 @@ def _firsts(screen: Screen, singles: list[NearEdits], output: str) -> list[tuple
 
 def _variant(finding: NearEdits, tried: int) -> Variant:
     """The finding as a question of its own, under the first of its chains."""
+    problem, (formula, right), (cause, details) = (
+        finding.screen.problem,
+        _formula(finding),
+        _cause(finding),
+    )
+    if any(edit.family == "arithmetic" for edit in finding.chain):
+        answer = beside.answer(problem, formula, right)
+    else:
+        answer = formulas.answer(problem, formula)
+    return Variant(cause, details, answer, trials=tried, price=finding.price)
+
+
+def _formula(finding: NearEdits) -> tuple[Whole, Whole]:
+    """The edited formula, with the right outputs, or elements, where it is not edited; and the
+    right one."""
     chain, screen = finding.chain, finding.screen
     rule = functools.partial(_again, chain, screen, screen.depends_on_pivot(finding.changes))
     formula = editing.edited(screen.formula, rule)
     right, changed = (screen.derive(f) if screen.derive else f for f in (screen.whole, formula))
     wanted = [name in screen.outputs for name in screen.question.shapes]
     if screen.formula is not screen.whole or not all(wanted):
-        changed = combined.filled(changed, right, wanted)
+        changed = _filled(changed, right, wanted)
     if screen.block:
         masks = [screen.block.get(name) for name in screen.question.shapes]
-        changed = combined.in_block(changed, right, masks)
-    (cause, details), *others = (_named(edit, screen) for edit in chain)
+        changed = _in_block(changed, right, masks)
+    return Whole(changed), Whole(right)
+
+
+def _filled(formula: Formula, right: Formula, wanted: list[bool]) -> Formula:
+    """The formula, with the right outputs where it gives none, or another shape to one that is not
+    wanted."""
+
+    def outputs(xp: Any, /, **arguments: Any) -> Any:
+        both = (several(part(xp, **arguments)) for part in (formula, right))
+        pairs = zip(*both, wanted, strict=False)
+        return tuple(part if here and part is not None else whole for part, whole, here in pairs)
+
+    return outputs
+
+
+def _in_block(formula: Formula, right: Formula, masks: Sequence[Array | None]) -> Formula:
+    """The formula where an output's mask holds, and the right one elsewhere."""
+
+    def outputs(xp: Any, /, **arguments: Any) -> Any:
+        both = (several(part(xp, **arguments)) for part in (formula, right))
+        return tuple(
+            whole if mask is None or part is None else xp.where(mask, part, whole)
+            for part, whole, mask in zip(*both, masks, strict=False)
+        )
+
+    return outputs
+
+
+def _cause(finding: NearEdits) -> tuple[str, dict[str, Any]]:
+    """The cause of a chain's first edit, with that of another."""
+    (cause, details), *others = (told(edit, finding.screen) for edit in finding.chain)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}
-    if any(edit.family == "arithmetic" for edit in chain):
-        answer = beside.answer(screen.problem, Whole(changed), Whole(right))
-    else:
-        answer = formulas.answer(screen.problem, Whole(changed))
-    return Variant(cause, details, answer, trials=tried, price=finding.price)
-
-
-def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
-    """An edit's cause, and the details that its words need."""
-    edited = "forward" if screen.derive else screen.direction
-    where = {"op": screen.problem.op.name, "direction": screen.direction, "pass": edited}
-    details, array = worded(edit), screen.problem.inputs.get(str(edit.place.option))
-    if edit.place.op == "input" and "axis" in details and array is not None:
-        details["axis"] = axis_of(np.shape(array), edit.place.shape, details["axis"])
-    return named(edit.kind, details, where)
+    return cause, details
 
 
 def _first(
@@ -484,9 +426,8 @@ def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Gr
         if "value" in edit.details:
             changes |= KINDS[edit.kind](place)(edit.details["value"])
         elif edit.kind == recognised.KIND:
-            for node, new in edit.changes.items():
-                own, argument = (graph.nodes[places[n]] for n in (node, new.operands[0]))
-                changes |= recognised.changes(own, argument, edit.details["other"])
+            known = recognised.there(screen.recognised, places, graph)
+            changes |= again(edit, screen.program, graph, known)
         elif "twice" in edit.details:
             alike = (nodes for nodes in reductions.over_one_length(program) if nodes[0] is place)
             nodes = next(nodes for nodes in alike if len(nodes) == edit.details["every"])

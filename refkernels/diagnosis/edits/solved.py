@@ -24,7 +24,7 @@ from refkernels.diagnosis.edits.screen import CHANCE, CHANGE, RIGHT, WRONG, Obse
 Doubles = npt.NDArray[np.float64]
 CONSTANT, MULTIPLIED, ADDED = "constant_differs", "part_multiplied", "constant_added"
 INSIDE, MASKED = "added_inside_logarithm", "masked_with_number"
-_STARTS = (1.0, 2.0**-10, 2.0**10)  # times the present value
+_STARTS = (2.0**10, 2.0**-10, 1.0)  # times the present value
 _SMALL = (1e-5, 1e-7, 1e-9, 1e-12)  # added to a probability
 _LOW = tuple(range(0, -36, -2))  # scores of what is masked; Newton's method needs one near
 _QUANTILES = (0.03, 0.5, 0.97)
@@ -76,9 +76,10 @@ class Knob(NamedTuple):
         return {CONSTANT: asked, MULTIPLIED: 1.0, ADDED: 0.0}.get(self.kind, math.nan)
 
     @property
-    def nudged(self) -> Edits:
+    def nudged(self) -> float:
         """Hardly another value: where it changes nothing, what depends on it changes in steps."""
-        return self.changes(self.present + (abs(self.present) * 2.0**-20 or 2.0**-60))
+        size = abs(self.present) or min(filter(None, map(abs, self.starts)), default=1.0)
+        return self.present + size * 2.0**-20
 
     def binds(self, value: float) -> bool:
         """Whether a limit of that size limits anything."""
@@ -99,12 +100,12 @@ class Knob(NamedTuple):
 
 
 class SoughtOutput(NamedTuple):
-    """An output that a value is solved for. `predict`: the output of an edited program, None where
-    there is none; `rounding`: the relative size of a few roundings; `alike`: how many elements
-    share a row's roundings, and so are off together beside a limit."""
+    """An output that a value is solved for. `predict`: the output with a value, or as it is with
+    None; None where there is none. `rounding`: the relative size of a few roundings; `alike`: how
+    many elements share a row's roundings, and so are off together beside a limit."""
 
     seen: Observation
-    predict: Callable[[Edits], Doubles | None]
+    predict: Callable[[float | None], Doubles | None]
     rounding: float
     alike: float
 
@@ -155,15 +156,19 @@ class SolvedNumber(NamedTuple):
         return float(few_digits.shortest(centre, *ends))
 
 
+def starts_from(present: float) -> tuple[float, ...]:
+    """Where to look for a constant."""
+    return (*((present or 1.0) * factor for factor in _STARTS), 0.0)
+
+
 def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
     """The families of a program. `value_of`: a node's value in the screen."""
     for node in (node for node in program.nodes if node.op != "welford"):  # two numbers
         value = np.asarray(value_of(node))
         if is_number(node):
             present = float(value)
-            starts = tuple((present or 1.0) * factor for factor in _STARTS)
             details = {"part": node, "param": node.op == "input", "asked": present}
-            yield Knob(CONSTANT, node, KINDS[CONSTANT](node), (*starts[::-1], 0.0), details)
+            yield Knob(CONSTANT, node, KINDS[CONSTANT](node), starts_from(present), details)
         elif node.op == "where" and _masked_exponential(node):
             yield Knob(MASKED, node, KINDS[MASKED](node), _LOW, {"part": node})
         elif node.op in _LIMITED and np.unique(finite := value[np.isfinite(value)]).size > 1:
@@ -229,8 +234,7 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
 
     def predict(value: float) -> Doubles | None:
         if value not in predicted:
-            finite = math.isfinite(value)
-            predicted[value] = target.predict(knob.changes(value)) if finite else None
+            predicted[value] = target.predict(value) if math.isfinite(value) else None
         return predicted[value]
 
     @functools.cache
@@ -238,7 +242,7 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         known = predict(value)
         return math.inf if known is None else target.seen.distance(known)
 
-    present = target.predict({})
+    present = target.predict(None)
     if present is None:
         return None
     bits = target.seen.bits(present)
