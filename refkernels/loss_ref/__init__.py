@@ -1,6 +1,7 @@
 """Losses, with their gradients with respect to x, certified.
 
     cross_entropy   nll   soft_cross_entropy   masked_lm_loss      of classes
+    ctc_loss                                                       of sequences
     bce_with_logits   kl_div                                       of probabilities
     mse   l1   huber   smooth_l1                                   of numbers
 
@@ -16,9 +17,32 @@ shapes that do not fit and for an unknown reduction.
 
 from __future__ import annotations
 
-from refkernels.loss_ref.table import OPS
+from functools import partial
+
+from refkernels.loss_ref import cases, ctc, likelihood, pairs
+from refkernels.loss_ref.binary import BCE_WITH_LOGITS
+from refkernels.loss_ref.cross_entropy import CROSS_ENTROPY, TAKES
+from refkernels.loss_ref.divergence import KL_DIV
+from refkernels.loss_ref.reduction import EVERYWHERE
+from refkernels.ops import formula_op
 from refkernels.ops.public import enclosure_of, gradients_of, public_names
 
+_rows = partial(formula_op, coupled="n", everywhere=EVERYWHERE)
+_SOFT, _MASKED = likelihood.SOFT_CROSS_ENTROPY, likelihood.MASKED_LM_LOSS
+_PAIR, _WEIGHTED = f"{pairs.PAIR} -> loss[]", f"{pairs.WEIGHTED} -> loss[]"
+OPS = (
+    _rows("cross_entropy", f"{TAKES} -> loss[]", cases=cases.cross_entropy, **CROSS_ENTROPY),
+    _rows("nll", f"{TAKES} -> loss[]", cases=cases.nll, **likelihood.NLL),
+    _rows("soft_cross_entropy", f"{likelihood.SOFT} -> loss[]", cases=cases.soft, **_SOFT),
+    _rows("masked_lm_loss", f"{likelihood.MASKED} -> loss[]", cases=cases.masked, **_MASKED),
+    formula_op("mse", _PAIR, cases=partial(cases.differences, "mse"), **pairs.MSE),
+    formula_op("l1", _PAIR, cases=partial(cases.differences, "l1"), **pairs.L1),
+    formula_op("huber", _PAIR, cases=partial(cases.differences, "huber", "delta"), **pairs.HUBER),
+    formula_op("smooth_l1", _PAIR, cases=cases.smooth_l1, **pairs.SMOOTH_L1),
+    formula_op("kl_div", _PAIR, cases=cases.divergence, **KL_DIV),
+    formula_op("bce_with_logits", _WEIGHTED, cases=cases.binary, **BCE_WITH_LOGITS),
+    formula_op("ctc_loss", f"{ctc.TAKES} -> loss[]", "t c s", cases=cases.ctc, **ctc.CTC_LOSS),
+)
 __all__ = ["OPS", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
 
@@ -167,6 +191,29 @@ def masked_lm_loss() -> None:
 
     Gradient: dx_ij = dloss w_i / (Σ w + eps) (softmax(x)_ij - [j = t]). That is the gradient of
     the "mean"; other reductions do not divide.
+    """
+
+
+@_enclosure
+def ctc_loss() -> None:
+    """l = -log Σ Π_t softmax(x_t)[class_t] over the paths of T classes that give the labels, once
+    repeated classes are joined and blanks are left out (connectionist temporal classification).
+
+    x               (..., T, C) logits, or log-probabilities; T from 1 to 1024. PyTorch's log_probs
+                    are (T, N, C)
+    target          (..., L) whole numbers, the labels
+    x_lengths       (...) whole numbers: how many steps of x, from the first on, are a row's own
+    target_lengths  (...) whole numbers: how many labels are; all by default
+    blank           the class of the blank
+    reduction       "mean": each l is divided by its number of labels, then averaged, as in PyTorch
+    zero_infinity   True: a row that no path gives has the loss 0 and no gradient, else inf and NaN
+
+    The bound is that of logarithms of sums, one step after the other, by log1p or log: it grows
+    with Σ_t |a_t|, about T |l| u. Raises ValueError for labels that are the blank or no class.
+    Otherwise as `cross_entropy`. Source: Graves et al. (2006), doi:10.1145/1143844.1143891.
+
+    Gradient: dx_t = g (softmax(x_t) - the share of the paths that are in each class at t), which
+    kernels compute from paths forward and backward. g = dloss, divided as the loss is.
     """
 
 

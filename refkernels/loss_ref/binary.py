@@ -14,7 +14,7 @@ from typing import Any
 
 from refkernels.activation_ref.formulas import sigmoid
 from refkernels.loss_ref.pairs import loss
-from refkernels.loss_ref.reduction import fault, joined, reduced, scaled
+from refkernels.loss_ref.reduction import fault, joined, reduced
 from refkernels.ops import Fault
 
 
@@ -124,13 +124,11 @@ def _relu_slope(xp: Any, g: Any, x: Any, weight: Any = None, **arguments: Any) -
 
 
 BCE_WITH_LOGITS = loss(
-    {"log1p": _shifted, "log": partial(_shifted, log1p=False), "apart": _apart},
-    {"difference": _slope, "complement": _complement, "apart": _slope_apart},
+    {"log1p": _shifted, "log": partial(_shifted, log1p=False), "apart": _apart, "truth": _apart},
+    {"difference": _slope, "complement": _complement, "apart": _slope_apart, "truth": _slope_apart},
     fault("pos_weight_left_out", partial(_without, of=_shifted), partial(_without, of=_slope)),
     fault("pos_weight_of_negatives", _weighted_negatives, _negatives_slope),
     fault("sigmoid_twice", _of_probabilities, _slope_of_probabilities),
     fault("relu_slope_at_zero", None, _relu_slope),
     Fault("log_of_sigmoid", reduced(joined(_log_of_sigmoid)), unstable=True),
-    truth=reduced(joined(_apart)),
-    backward_truth=scaled(_slope_apart),
 )

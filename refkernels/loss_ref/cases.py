@@ -99,19 +99,19 @@ def nll() -> list[Case]:
     ]
 
 
-def soft_cross_entropy() -> list[Case]:
+def soft() -> list[Case]:
     """All cases. Appended, never changed."""
-    make, soft = partial(case, "soft_cross_entropy"), partial(logits, change=_soften)
+    make, rows = partial(case, "soft_cross_entropy"), partial(logits, change=_soften)
     return [
-        *_reductions("soft_cross_entropy", soft),
-        make("weighted", {"n": 7}, soft((4, 8), 7, weighted=True)),
-        make("smoothing", {"share": 0.1}, soft((4, 8), 7), {"label_smoothing": 0.1}),
-        make("spread", {"spread": 1e4}, soft(change=_spread_soft, reduction="none"), NONE),
-        make("invariance", {"rows": 37, "n": 257}, soft((37,), 257, reduction="none"), NONE),
+        *_reductions("soft_cross_entropy", rows),
+        make("weighted", {"n": 7}, rows((4, 8), 7, weighted=True)),
+        make("smoothing", {"share": 0.1}, rows((4, 8), 7), {"label_smoothing": 0.1}),
+        make("spread", {"spread": 1e4}, rows(change=_spread_soft, reduction="none"), NONE),
+        make("invariance", {"rows": 37, "n": 257}, rows((37,), 257, reduction="none"), NONE),
     ]
 
 
-def masked_lm_loss() -> list[Case]:
+def masked() -> list[Case]:
     """All cases. Appended, never changed."""
     make = partial(case, "masked_lm_loss")
     return [
@@ -121,12 +121,10 @@ def masked_lm_loss() -> list[Case]:
         make("predictions", {"of": 0}, logits((2, 3), 50, partial(_weigh, 0.0))),
         make("weights", {"size": 1e-4}, logits((4, 20), 50, partial(_weigh, 1e-4))),
         make(
-            "invariance",
-            {"rows": 37, "n": 50},
-            logits((37,), 50, partial(_weigh, 1.0), "none"),
+            "invariance", {"rows": 37, "n": 50}, logits((37,), 50, partial(_weigh, 1.0), "none"),
             NONE,
         ),
-    ]
+    ]  # fmt: skip
 
 
 def pairs(
@@ -146,34 +144,23 @@ def pairs(
     ]
 
 
-def _differences(op: str) -> list[Case]:
-    """Cases of losses of x - target: large numbers that are near, and equal ones."""
-    return [
-        case(op, "near", {"offset": 1e4}, _pair(1.0, _near, (64,), 1e4, "none"), NONE),
-        case(op, "equal", {}, _pair(1.0, _equal, (16,), reduction="none"), NONE),
-    ]
-
-
-def differences(op: str) -> list[Case]:
-    """All cases. Appended, never changed."""
-    return pairs(op, 3.0, _normal, *_differences(op))
-
-
-def huber() -> list[Case]:
-    """All cases. Appended, never changed."""
-    deltas = [_kink("huber", "delta", delta) for delta in (0.5, 3.0)]
-    return pairs("huber", 3.0, _normal, *_differences("huber"), *deltas)
+def differences(op: str, kink: str = "") -> list[Case]:
+    """Those of losses of x - target: large numbers that are near, equal ones, other kinks."""
+    near = case(op, "near", {"offset": 1e4}, _pair(1.0, _near, (64,), 1e4, "none"), NONE)
+    equal = case(op, "equal", {}, _pair(1.0, _equal, (16,), reduction="none"), NONE)
+    return pairs(op, 3.0, _normal, near, equal, *_kinks(op, kink))
 
 
 def smooth_l1() -> list[Case]:
     """All cases. Appended, never changed."""
-    return pairs(
-        "smooth_l1", 3.0, _normal, *[_kink("smooth_l1", "beta", beta) for beta in (0.5, 3.0)]
-    )
+    return pairs("smooth_l1", 3.0, _normal, *_kinks("smooth_l1", "beta"))
 
 
-def _kink(op: str, name: str, value: float) -> Case:
-    return case(op, name, {name: value}, _pair(3.0, _normal, (64,)), {name: value})
+def _kinks(op: str, name: str) -> list[Case]:
+    return [
+        case(op, name, {name: value}, _pair(3.0, _normal, (64,)), {name: value})
+        for value in ((0.5, 3.0) if name else ())
+    ]
 
 
 def _reductions(op: str, build: Any) -> list[Case]:
@@ -260,6 +247,40 @@ def divergence() -> list[Case]:
         case(op, "reduction", {"of": "batchmean"}, build((4, 8)), {"reduction": "batchmean"}),
         case(op, "log_target", {}, _pair(3.0, _normal), {"log_target": True}),
     )  # fmt: skip
+
+
+def ctc() -> list[Case]:
+    """All cases. Appended, never changed."""
+    make = partial(case, "ctc_loss")
+    lengths = {"x_lengths": np.array([4, 9, 7, 9]), "target_lengths": np.array([1, 4, 0, 3])}
+    return [
+        *_reductions("ctc_loss", _sequences),
+        make("labels", {"steps": 60, "labels": 20}, _sequences(60, 20, 30)),
+        make("repeated", {"classes": 3}, _sequences(12, 5, 3, reduction="none"), NONE),
+        make("lengths", {"of": "both"}, _sequences(given=lengths, reduction="none"), NONE),
+        make("blank", {"blank": 5}, _sequences(7, blank=5), {"blank": 5}),
+        make("confident", {"size": 30}, _sequences(7, size=30.0, reduction="none"), NONE),
+        make(
+            "impossible", {"steps": 4}, _sequences(4, reduction="none"),
+            {"zero_infinity": True, **NONE},
+        ),
+        make("invariance", {"rows": 37}, _sequences(rows=37, reduction="none"), NONE),
+    ]  # fmt: skip
+
+
+def _sequences(
+    steps: int = 9, labels: int = 4, classes: int = 6, rows: int = 4, *, size: float = 3.0,
+    blank: int = 0, given: Arrays | None = None, reduction: str = "mean",
+) -> Callable[[Generator, str], Arrays]:  # fmt: skip
+    """Rows of so many steps and labels."""
+
+    def build(rng: Generator, dtype: str) -> Arrays:
+        target = rng.integers(0, classes - 1, (rows, labels))
+        x = size * rng.standard_normal((rows, steps, classes))
+        dloss = rng.uniform(0.5, 2.0, rows if reduction == "none" else ())
+        return {"dloss": dloss, "x": x, "target": target + (target >= blank), **(given or {})}
+
+    return build
 
 
 def _offset(rng: Generator, arrays: Arrays) -> None:

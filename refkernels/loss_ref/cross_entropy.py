@@ -251,16 +251,6 @@ def _twice(xp: Any, x: Any, **arguments: Any) -> Any:
     return _shifted(xp, x=p, **arguments)
 
 
-def _invalid_ignored(xp: Any, valid: Any = None, **arguments: Any) -> Any:
-    rows = _shifted(xp, **arguments)
-    return rows if valid is None else tuple(xp.where(valid, x, xp.number(0)) for x in rows)
-
-
-def _invalid_slope(xp: Any, g: Any, valid: Any = None, **arguments: Any) -> Any:
-    dx = slope(xp, g, **arguments)
-    return dx if valid is None else xp.where(valid, dx, xp.number(0))
-
-
 def _product(xp: Any, x: Any, target: Any, smoothing: Any, weight: Any = None, kept: Any = None,
              valid: Any = None, present: Any = None, **_: Any) -> Any:  # fmt: skip
     """-Σ q y, where 0 times -inf is NaN."""
@@ -302,13 +292,11 @@ def _weighted_by(weights_of: Any) -> tuple[Any, Any]:
 
 
 _FAULTS = (
-    *reduction.wrong_totals(_shifted, slope, *reduction.OTHER_TOTALS),
     _fault("ignored_rows_counted", "rows", kept=None),
     _fault(
         "smoothing_of_other_classes", shares=lambda xp, n, e: (1 - e * n / (n - 1), e / (n - 1))
     ),
-    _fault("label_wrapped", valid=None),
-    reduction.fault("invalid_label_ignored", _invalid_ignored, _invalid_slope),
+    *reduction.of_labels(_shifted, slope),
     Fault("product_with_labels", reduced(joined(_product)), unstable=True),
     reduction.fault("softmax_twice", _twice, None),
     reduction.fault("no_softmax", partial(terms, log=lambda xp, x, **_: x), None),
@@ -320,22 +308,22 @@ _FAULTS = (
 )
 OPTIONS = {"label_smoothing": 0.0, "z_loss": 0.0, "softcap": None}
 DOMAINS = {"label_smoothing": PROBABILITY, "z_loss": NOT_NEGATIVE}
-CROSS_ENTROPY: dict[str, Any] = {
-    "forms": {
-        "shifted": reduced(joined(_shifted)),
-        "logsumexp": reduced(joined(partial(terms, log=formulas.logsumexp))),
+CROSS_ENTROPY = reduction.loss(
+    {
+        "shifted": _shifted,
+        "logsumexp": partial(terms, log=formulas.logsumexp),
         "mixture": reduced(partial(terms, log=mixtures.log_softmax, lse=mixtures.logsumexp)),
+        "truth": partial(terms, log=formulas.log1p, lse=formulas.total_log1p),
     },
-    "truth": reduced(joined(partial(terms, log=formulas.log1p, lse=formulas.total_log1p))),
-    "backward": {
-        "by_log_softmax": scaled(slope),
-        "fused": scaled(partial(fused, softmax=formulas.divided)),
-        "mixture": scaled(mixture),
+    {
+        "by_log_softmax": slope,
+        "fused": partial(fused, softmax=formulas.divided),
+        "mixture": mixture,
+        "truth": exact_slope,
     },
-    "backward_truth": scaled(exact_slope),
-    "gradients": ("x",),
-    "faults": _FAULTS,
-    "params": {"reduction": "mean", "ignore_index": -100, **OPTIONS},
-    "domains": DOMAINS,
-    "prepare": prepare,
-}
+    *_FAULTS,
+    totals=tuple(reduction.OTHER_TOTALS),
+    params={"reduction": "mean", "ignore_index": -100, **OPTIONS},
+    domains=DOMAINS,
+    prepare=prepare,
+)

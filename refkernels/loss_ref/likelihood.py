@@ -17,7 +17,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.loss_ref import cross_entropy, reduction
 from refkernels.loss_ref.cross_entropy import terms
-from refkernels.loss_ref.reduction import OTHER_TOTALS, by, fault, joined, reduced, scaled
+from refkernels.loss_ref.reduction import OTHER_TOTALS, by, fault
 from refkernels.op import Direction
 from refkernels.ops import Prepared, Shared
 from refkernels.ops.domains import PROBABILITY
@@ -45,34 +45,15 @@ def _chosen(xp: Any, g: Any, chosen: Any, **arguments: Any) -> Any:
     return xp.where(chosen, dx, xp.number(0)) if arguments["valid"] is None else dx
 
 
-def _wrapped(terms: Any, xp: Any, *g: Any, **arguments: Any) -> Any:
-    return terms(xp, *g, **{**arguments, "valid": None})
-
-
-def _ignored(terms: Any, xp: Any, *g: Any, valid: Any = None, **arguments: Any) -> Any:
-    """0 where the label is no class."""
-    rows = terms(xp, *g, valid=None, **arguments)
-    if valid is None:
-        return rows
-    zero = xp.number(0)
-    return tuple(xp.where(valid, x, zero) for x in rows) if not g else xp.where(valid, rows, zero)
-
-
-NLL: dict[str, Any] = {
-    "forms": {"chosen": reduced(joined(_as_it_is))},
-    "backward": {"chosen": scaled(_chosen)},
-    "gradients": ("x",),
-    "faults": (
-        *reduction.wrong_totals(_as_it_is, _chosen, *OTHER_TOTALS),
-        fault("softmax_twice", partial(terms, log=formulas.shifted), None),
-        *(
-            fault(cause, partial(way, _as_it_is), partial(way, _chosen))
-            for cause, way in (("label_wrapped", _wrapped), ("invalid_label_ignored", _ignored))
-        ),
-    ),
-    "params": {"reduction": "mean", "ignore_index": -100},
-    "prepare": prepare_nll,
-}
+NLL = reduction.loss(
+    {"chosen": _as_it_is},
+    {"chosen": _chosen},
+    fault("softmax_twice", partial(terms, log=formulas.shifted), None),
+    *reduction.of_labels(_as_it_is, _chosen),
+    totals=tuple(OTHER_TOTALS),
+    params={"reduction": "mean", "ignore_index": -100},
+    prepare=prepare_nll,
+)
 
 
 # --- soft labels ------------------------------------------------------------------------------
@@ -134,30 +115,25 @@ def _row_weighted_slope(xp: Any, g: Any, weight: Any = None, **arguments: Any) -
 
 _soft_shifted = partial(_soft_terms, log=formulas.shifted)
 _soft_from_logits = partial(_soft_slope, gradient=formulas.from_logits)
-SOFT_CROSS_ENTROPY: dict[str, Any] = {
-    "forms": {
-        "shifted": reduced(joined(_soft_shifted)),
-        "logsumexp": reduced(joined(partial(_soft_terms, log=formulas.logsumexp))),
-        "mixture": reduced(joined(partial(_soft_terms, log=mixtures.log_softmax))),
+SOFT_CROSS_ENTROPY = reduction.loss(
+    {
+        "shifted": _soft_shifted,
+        "logsumexp": partial(_soft_terms, log=formulas.logsumexp),
+        "mixture": partial(_soft_terms, log=mixtures.log_softmax),
+        "truth": partial(_soft_terms, log=formulas.log1p),
     },
-    "truth": reduced(joined(partial(_soft_terms, log=formulas.log1p))),
-    "backward": {
-        "by_log_softmax": scaled(_soft_from_logits),
-        "mixture": scaled(partial(_soft_slope, gradient=mixtures.log_softmax_gradient)),
+    {
+        "by_log_softmax": _soft_from_logits,
+        "mixture": partial(_soft_slope, gradient=mixtures.log_softmax_gradient),
+        "truth": partial(_soft_slope, gradient=formulas.log_softmax_gradient),
     },
-    "backward_truth": scaled(partial(_soft_slope, gradient=formulas.log_softmax_gradient)),
-    "gradients": ("x",),
-    "faults": (
-        *reduction.wrong_totals(
-            _soft_shifted, _soft_from_logits, "sum_instead_of_mean", "batch_denominator"
-        ),
-        fault("row_weights", _row_weighted, _row_weighted_slope, by("label_weights")),
-        cross_entropy.log_fault("clipped_exponent", _soft_terms),
-    ),
-    "params": {"reduction": "mean", "label_smoothing": 0.0},
-    "domains": {"label_smoothing": PROBABILITY},
-    "prepare": prepare_soft,
-}
+    fault("row_weights", _row_weighted, _row_weighted_slope, by("label_weights")),
+    cross_entropy.log_fault("clipped_exponent", _soft_terms),
+    totals=("sum_instead_of_mean", "batch_denominator"),
+    params={"reduction": "mean", "label_smoothing": 0.0},
+    domains={"label_smoothing": PROBABILITY},
+    prepare=prepare_soft,
+)
 
 
 # --- BERT's masked language model -------------------------------------------------------------
@@ -216,25 +192,20 @@ def _weighted_from_log_softmax(
 _masked = partial(_weighted, log=formulas.shifted)
 _masked_slope = partial(_weighted_slope, of=cross_entropy.slope)
 weighted_from_output = partial(_weighted_slope, of=cross_entropy.from_output)
-MASKED_LM_LOSS: dict[str, Any] = {
-    "forms": {
-        "shifted": reduced(joined(_masked)),
-        "logsumexp": reduced(joined(partial(_weighted, log=formulas.logsumexp))),
-        "mixture": reduced(joined(partial(_weighted, log=mixtures.log_softmax))),
+MASKED_LM_LOSS = reduction.loss(
+    {
+        "shifted": _masked,
+        "logsumexp": partial(_weighted, log=formulas.logsumexp),
+        "mixture": partial(_weighted, log=mixtures.log_softmax),
+        "truth": partial(_weighted, log=formulas.log1p),
     },
-    "truth": reduced(joined(partial(_weighted, log=formulas.log1p))),
-    "backward": {
-        "by_log_softmax": scaled(_masked_slope),
-        "mixture": scaled(partial(_weighted_slope, of=cross_entropy.mixture)),
+    {
+        "by_log_softmax": _masked_slope,
+        "mixture": partial(_weighted_slope, of=cross_entropy.mixture),
+        "truth": partial(_weighted_slope, of=cross_entropy.exact_slope),
     },
-    "backward_truth": scaled(partial(_weighted_slope, of=cross_entropy.exact_slope)),
-    "gradients": ("x",),
-    "faults": (
-        *reduction.wrong_totals(
-            _masked, _masked_slope, "sum_instead_of_mean", "all_rows_denominator"
-        ),
-        cross_entropy.differentiated_maximum(_weighted_from_log_softmax),
-    ),
-    "params": {"reduction": "mean", "eps": 1e-5},
-    "prepare": prepare_masked,
-}
+    cross_entropy.differentiated_maximum(_weighted_from_log_softmax),
+    totals=("sum_instead_of_mean", "all_rows_denominator"),
+    params={"reduction": "mean", "eps": 1e-5},
+    prepare=prepare_masked,
+)

@@ -10,22 +10,15 @@ Source: Huber (1964), doi:10.1214/aoms/1177703732; Girshick (2015), arXiv:1504.0
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from refkernels.loss_ref.reduction import (
-    check,
-    counts,
-    fault,
-    joined,
-    reduced,
-    scaled,
-    signature,
-    wrong_totals,
-)
+from refkernels.loss_ref import reduction
+from refkernels.loss_ref.reduction import check, counts, fault, signature
 from refkernels.op import Direction
-from refkernels.ops import Fault, Prepared
+from refkernels.ops import Prepared
 from refkernels.ops.domains import NOT_NEGATIVE, POSITIVE
 
 PAIR = "x[...], target[...]"
@@ -40,10 +33,9 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
             continue
         if name == "target" or not _stretches(array.shape, x.shape):
             raise ValueError(f"{name} has shape {array.shape} and x {x.shape}: they do not fit.")
-    reduction = settings["reduction"]
-    check(reduction, *(("batchmean",) if "log_target" in settings else ()))
+    check(settings["reduction"], *(("batchmean",) if "log_target" in settings else ()))
     totals = counts(np.ones(x.shape, bool))
-    if reduction == "batchmean":
+    if settings["reduction"] == "batchmean":
         settings["reduction"], totals["total"] = "mean", len(x) if x.ndim else 1
     takes = WEIGHTED if "pos_weight" in inputs else PAIR
     return Prepared(
@@ -59,22 +51,7 @@ def _stretches(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(shape, last, strict=True))
 
 
-def loss(
-    rows: dict[str, Any], slopes: dict[str, Any], *faults: Fault, **more: Any
-) -> dict[str, Any]:
-    """The arguments of `formula_op` for a loss, from its rows and slopes; the first are
-    certified."""
-    row, slope = next(iter(rows.values())), next(iter(slopes.values()))
-    wrong = wrong_totals(row, slope, "sum_instead_of_mean", "batch_denominator")
-    return {
-        "forms": {name: reduced(joined(form)) for name, form in rows.items()},
-        "backward": {name: scaled(form) for name, form in slopes.items()},
-        "faults": (*wrong, *faults),
-        "gradients": ("x",),
-        "prepare": prepare,
-        "params": {"reduction": "mean"},
-        **more,
-    }
+loss = partial(reduction.loss, totals=("sum_instead_of_mean", "batch_denominator"), prepare=prepare)
 
 
 def _signed(xp: Any, g: Any, x: Any, target: Any) -> Any:

@@ -147,3 +147,44 @@ OTHER_TOTALS: dict[str, Total] = {
 def wrong_totals(terms: Rows, gradient: Rows, *causes: str) -> tuple[Fault, ...]:
     """The faults of wrong denominators, with these terms and gradient."""
     return tuple(fault(cause, terms, gradient, OTHER_TOTALS[cause]) for cause in causes)
+
+
+def of_labels(row: Rows, slope: Rows) -> tuple[Fault, Fault]:
+    """The faults of labels that are no class: one of the last classes instead, or ignored."""
+
+    def wrapped(of: Rows, xp: Any, *g: Any, **arguments: Any) -> Any:
+        return of(xp, *g, **{**arguments, "valid": None})
+
+    def ignored(of: Rows, xp: Any, *g: Any, valid: Any = None, **arguments: Any) -> Any:
+        zero, found = xp.number(0), wrapped(of, xp, *g, **arguments)
+        if valid is None:
+            return found
+        return xp.where(valid, found, zero) if g else tuple(xp.where(valid, x, zero) for x in found)
+
+    of = functools.partial
+    return (
+        fault("label_wrapped", of(wrapped, row), of(wrapped, slope)),
+        fault("invalid_label_ignored", of(ignored, row), of(ignored, slope)),
+    )
+
+
+def loss(
+    rows: dict[str, Any], slopes: dict[str, Any], *faults: Fault, totals: tuple[str, ...] = (),
+    **more: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """The arguments of `formula_op` for a loss, from its rows and slopes, of which the first have
+    the wrong denominators; "truth" among them is the certified form, by default the first."""
+    row, slope = next(iter(rows.values())), next(iter(slopes.values()))
+    forms = {name: form if isinstance(form, TwoStage) else reduced(joined(form))
+             for name, form in rows.items()}  # fmt: skip
+    backward = {name: scaled(form) for name, form in slopes.items()}
+    exact = {"truth": forms.pop("truth", None), "backward_truth": backward.pop("truth", None)}
+    return {
+        "forms": forms,
+        "backward": backward,
+        "faults": (*wrong_totals(row, slope, *totals), *faults),
+        "gradients": ("x",),
+        "params": {"reduction": "mean"},
+        **exact,
+        **more,
+    }

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from refkernels.arithmetic.arrays import Kind
 
@@ -150,11 +150,6 @@ def _named(argument: Argument, name: str) -> Argument:
     return Argument(name, argument.letters, argument.optional, argument.several)
 
 
-def _kind(text: str | None) -> Kind:
-    assert text in (None, "int", "bool", "low")
-    return text or "float"  # type: ignore[return-value]
-
-
 def _arguments(text: str) -> dict[str, Argument]:
     arguments: dict[str, Argument] = {}
     for part in filter(None, map(str.strip, text.split(","))):
@@ -164,13 +159,14 @@ def _arguments(text: str) -> dict[str, Argument]:
                 f"{part!r} is not an array of a signature: write x[... n] or weight[n]?."
             )
         name, letters, optional, several, kind = match.groups()
+        of_kind: Any = kind or "float"
         axes = tuple(letters.split())
         lettered = [letter for letter in axes if not letter.isdigit()]
         if ROWS in axes[1:] or len(set(lettered)) < len(lettered) or name in arguments:
             raise ValueError(
                 f"{part!r}: write each name, and each letter in it, once, `...` first."
             )
-        arguments[name] = Argument(name, axes, bool(optional), bool(several), _kind(kind))
+        arguments[name] = Argument(name, axes, bool(optional), bool(several), of_kind)
     if not arguments:
         raise ValueError("A signature has an input and an output: write x[...] -> y[...].")
     return arguments

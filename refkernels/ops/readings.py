@@ -117,7 +117,8 @@ def read(
         return outputs
     blocks = _Blocks(formula, reading, question, names)
     with blas.on_one_thread():  # blocks have threads of their own
-        if isinstance(formula, Whole) or (summed and not isinstance(formula, TwoStage)):
+        by_columns = isinstance(formula, TwoStage) and question.flat
+        if isinstance(formula, Whole) or (summed and not by_columns):
             return outputs | blocks.whole()
         if statistics is None:
             outputs |= blocks.rows(keep_statistics=bool(summed))

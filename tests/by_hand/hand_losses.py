@@ -66,6 +66,33 @@ def masked_lm_loss(
     return reduced(losses, reduction, weights.sum() + number(eps))
 
 
+def ctc_loss(
+    x: Numbers, target: Any, x_lengths: Any = None, target_lengths: Any = None, blank: int = 0,
+    reduction: str = "mean", zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """By the probabilities of prefixes that end in a blank, and in their last label."""
+    p = exp(log_softmax(x))
+    losses, sizes = np.full(x.shape[:-2], mp.mpf(0)), np.ones(x.shape[:-2], int)
+    for row in np.ndindex(losses.shape):
+        labels = target[row][: None if target_lengths is None else target_lengths[row]]
+        after_blank, after_label = (
+            [mp.mpf(n == 0 and k) for n in range(len(labels) + 1)] for k in (1, 0)
+        )
+        for step in p[row][: None if x_lengths is None else x_lengths[row]]:
+            blanks = [(a + b) * step[blank] for a, b in zip(after_blank, after_label, strict=True)]
+            ends = [mp.mpf(0)]
+            for n, label in enumerate(labels):
+                before = after_blank[n] + (
+                    after_label[n] if n == 0 or labels[n - 1] != label else 0
+                )
+                ends.append((after_label[n + 1] + before) * step[label])
+            after_blank, after_label = blanks, ends
+        total = after_blank[-1] + after_label[-1]
+        losses[row] = mp.mpf(0) if total == 0 and zero_infinity else -mp.log(total)
+        sizes[row] = max(len(labels), 1)
+    return reduced(losses / sizes if reduction == "mean" else losses, reduction)
+
+
 def huber(x: Numbers, target: Numbers, reduction: str = "mean", delta: float = 1.0) -> Any:
     d, limit = abs(x - target), number(delta)
     return reduced(np.where(d < limit, d * d / 2, (d - limit / 2) * limit), reduction)
@@ -99,6 +126,7 @@ def bce_with_logits(
 
 LOSSES = {
     "cross_entropy": cross_entropy,
+    "ctc_loss": ctc_loss,
     "linear_cross_entropy": lambda x, weight, target, **options: cross_entropy(
         x @ weight.T, target, **options
     ),

@@ -148,7 +148,7 @@ def test_at_least_twelve_kernels_of_every_op_are_right() -> None:
     fused |= {"cast", "quantize", "dequantize", "block_quantize"}  # tests/quantization_ref
     fused |= {op.name for op in scan_ref.OPS}  # tests/scan_ref: other forms, by assertion
     fused |= {"prelu", "fft", "logcumsumexp", "sampling_softmax"}  # tests/ops/test_models.py
-    fused |= {"weight_norm", "spectral_norm", "einsum", "argmax"}
+    fused |= {"weight_norm", "spectral_norm", "einsum", "argmax", "ctc_loss"}
     fused |= {op.name for op in experts_ref.OPS}  # tests/experts_ref
     assert registry.ops().keys() - BY_OP.keys() == fused  # whose parts have kernels
     assert min(map(len, BY_OP.values())) >= 12

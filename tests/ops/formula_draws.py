@@ -24,9 +24,9 @@ DOMAINS: dict[tuple[str, str], Any] = {
 }
 """What an input's numbers become where an op is not defined for all."""
 OF_PARAMS = {("einsum", "c")}  # inputs that an op takes with other params than its own
-EVEN = {("rotary", "d")}  # letters of what is taken in pairs
+EVEN = {("rotary", "d"), ("ctc_loss", "c")}  # letters of what is taken in pairs
 FEW = {(op, "t"): 3 for op in ("linear_attention", "selective_scan", "gated_delta_rule")}
-FEW["logcumsumexp", "n"] = 20
+FEW |= {("logcumsumexp", "n"): 20, ("ctc_loss", "t"): 6, ("ctc_loss", "s"): 3}
 """Letters of at most so many: of steps, each of which is computed after the other."""
 SHARED = {"selective_scan": ("h", "g")}
 """A letter whose length is a multiple of another's."""
@@ -34,6 +34,12 @@ BELOW = {
     ("attention", "lengths"): "n", ("combine_experts", "rows"): "r",
     ("grouped_matmul", "experts"): "g",   }  # fmt: skip
 """Letters that an input's integers are below the length of."""
+COUNTED: dict[tuple[str, str], Any] = {
+    ("ctc_loss", "target"): lambda i, n: 1 + i % (n["c"] - 1),
+    ("ctc_loss", "x_lengths"): lambda i, n: 1 + i % n["t"],
+    ("ctc_loss", "target_lengths"): lambda i, n: i % (n["s"] + 1),
+}
+"""What an input's integers become: labels that are no blank, lengths of sequences."""
 CONVOLVED = {"conv1d": (("w", "k"),), "conv2d": (("h", "k"), ("w", "l"))}
 """Axes, with those of the taps: no more taps than places, and y has the places where all fit."""
 
@@ -124,7 +130,8 @@ def draw(
             # Of a table, of keys, or of classes.
             chosen = BELOW.get((op.name, name), "v")
             most = lengths.get(chosen, next(iter(lengths.values()), 1))
-            inputs[name] = whole(rng, shape, argument.kind, most)
+            drawn = whole(rng, shape, argument.kind, most)
+            inputs[name] = COUNTED.get((op.name, name), lambda i, _: i)(drawn, lengths)
     return inputs
 
 
