@@ -217,7 +217,8 @@ def _without_blame(candidates: list[Candidate]) -> list[Candidate]:
 
 def _without_twins(candidates: list[Candidate]) -> list[Candidate]:
     """The candidates without another value of a param where that is a named definition: a momentum
-    of 0.9 for 0.1 is the other convention, ord = 1 for 2 the other norm."""
+    of 0.9 for 0.1 is the other convention, ord = 1 for 2 the other norm. Results that change in
+    steps may be those of either."""
 
     def bits(candidate: Candidate) -> Array | None:
         return None if candidate.prediction is None else candidate.prediction.bits
@@ -238,7 +239,7 @@ def _without_twins(candidates: list[Candidate]) -> list[Candidate]:
     return [
         candidate
         for candidate in candidates
-        if candidate.cause != VALUE or not has_a_name(candidate)
+        if candidate.cause != VALUE or "in_steps" in candidate.details or not has_a_name(candidate)
     ]
 
 

@@ -75,8 +75,11 @@ class NearEdits(NamedTuple):
 
     def is_same(self, other: NearEdits) -> bool:
         """Whether both are one program: on the rows that are read, and on random numbers. Pairs
-        with another number each stay apart: it would be told as the only one."""
-        if len(self.chain) + len(other.chain) > 2 and (self.price or other.price):
+        with another number each stay apart: it would be told as the only one. So does a number on
+        which results depend in steps, between two of which any would do."""
+        numbers = [edit.details for edit in (*self.chain, *other.chain) if "value" in edit.details]
+        pairs = len(self.chain) + len(other.chain) > 2
+        if (pairs and numbers) or any("in_steps" in details for details in numbers):
             return False
         for elsewhere in (False, True):
             a, b = (e.screen.predicted(e.changes, elsewhere) for e in (self, other))

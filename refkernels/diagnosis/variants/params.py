@@ -83,6 +83,7 @@ def _told(
 ) -> Iterator[Variant]:
     """The variant with a param's value in this interval."""
     value, flags = solution.told, {} if solution.name is not None else {"several": True}
+    flags |= {"in_steps": True} if solution.stepped else {}
     try:
         answer = problem.ask(params={name: value})
     except ValueError:  # no value of this param
@@ -154,7 +155,7 @@ def _solved(
     # Of a base, its logarithm is what a kernel rounds.
     rounding = _ROUNDED * (max(1.0, abs(math.log(asked))) if periodic else 1.0)
     solution = solve(knob, SoughtOutput(seen, predict, rounding, 1.0))
-    if solution is None or solution.stepped or np.count_nonzero(np.isfinite(seen.got)) < _FEWEST:
+    if solution is None or np.count_nonzero(np.isfinite(seen.got)) < _FEWEST:
         return None
     low, best, high = (
         min(max(value, domain.least), domain.most)
