@@ -102,7 +102,7 @@ class Knob(NamedTuple):
 class SoughtOutput(NamedTuple):
     """An output that a value is solved for. `predict`: the output with a value, or as it is with
     None; None where there is none. `rounding`: the relative size of a few roundings; `alike`: how
-    many elements share a row's roundings, and so are off together beside a limit."""
+    many elements share a row's roundings, and so are off together."""
 
     seen: Observation
     predict: Callable[[float | None], Doubles | None]
@@ -280,8 +280,7 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
-    worse = _WORSE * (target.alike if knob.ordered.size else 1.0)
-    most, step = at(best) + worse, abs(best) * 2.0**-50 or 2.0**-100
+    most, step = at(best) + _WORSE * target.alike, abs(best) * 2.0**-50 or 2.0**-100
     low, high = (
         few_digits.end_of(lambda v: at(v) <= most, best, side * step, side * math.inf) + side * held
         for side in (-1.0, 1.0)

@@ -154,7 +154,9 @@ def _solved(
     )
     # Of a base, its logarithm is what a kernel rounds.
     rounding = _ROUNDED * (max(1.0, abs(math.log(asked))) if periodic else 1.0)
-    solution = solve(knob, SoughtOutput(seen, predict, rounding, 1.0))
+    question = definition.question(problem.direction, problem.inputs, problem.params)
+    alike = got.size / max(question.rows, 1) if question.rows_of[output] else 1.0
+    solution = solve(knob, SoughtOutput(seen, predict, rounding, alike))
     if solution is None or np.count_nonzero(np.isfinite(seen.got)) < _FEWEST:
         return None
     low, best, high = (
