@@ -39,7 +39,7 @@ _LIMITED = frozenset(
 )
 _HALVINGS = 60
 _FAR = 4.0  # times the largest size: a limit beyond it is none
-_WORSE = 10.0  # bits: where a value no longer fits
+_WORSE, _SHARE = 10.0, 0.5  # bits, and of what is saved, at most: where a value no longer fits
 _CHANCE = 2.0**-7  # that an interval holds a number of so few digits
 _EXPONENT = 7.0  # bits of the binary order of magnitude, and of the sign
 USUAL = frozenset(
@@ -280,7 +280,8 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
-    most, step = at(best) + _WORSE * target.alike, abs(best) * 2.0**-50 or 2.0**-100
+    worse = max(min(_WORSE * target.alike, _SHARE * (most - at(best))), _WORSE)
+    most, step = at(best) + worse, abs(best) * 2.0**-50 or 2.0**-100
     low, high = (
         few_digits.end_of(lambda v: at(v) <= most, best, side * step, side * math.inf) + side * held
         for side in (-1.0, 1.0)
