@@ -148,7 +148,7 @@ FAULTS: dict[str, tuple[Callable[[Program], Iterator[Edits]], str]] = {
         by_rule("intermediate_rounded", format="bfloat16"),
         "narrow_intermediates intermediate_rounded bf16_inputs wrong_dtype",
     ),
-    "clamped value": (clamped, "floored capped cut beyond_threshold"),
+    "clamped value": (clamped, "floored capped cut beyond_threshold constant_differs"),
 }
 
 
