@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import blas, formats
 from refkernels.arithmetic.bits import EXPONENT, bits_of, float_of
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, BINARY64, TF32, Format
 from refkernels.arithmetic.jit import inner, njit
@@ -99,7 +99,7 @@ class Multiplication(NamedTuple):
                 if self.core.k:
                     add_products(*factors, result, self.core)
                 else:
-                    result += factors[0] @ factors[1].T
+                    result += blas.product(factors[0], factors[1].T)
             total = _single(total + result) if self.block else result
         return total
 

@@ -42,14 +42,13 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
             errors = np.abs(answer.astype(float) - screen.base[name])[places[name]]
         return float(np.median(errors)) if errors.size else 0.0
 
-    def within(arithmetic: RoundedArithmetic, asked: Arrays) -> Arrays:
-        names = [name for name in screen.names if name in asked]
-        far = {name: error(name, screen.observed[name].got) for name in names}
+    def within(arithmetic: RoundedArithmetic) -> Arrays:
+        far = {name: error(name, screen.observed[name].got) for name in screen.names}
         for graph, changes in ways:
             answers = screen.computed(graph, arithmetic, changes) if far else {}
             far = {n: size for n, size in far.items() if size > _FAR * error(n, answers[n])}
-        return {name: got for name, got in asked.items() if name not in far}
+        return {name: got for name, got in outputs.items() if name not in far}
 
+    fast = within(FastFunctions(problem.format, COMPILED["--use_fast_math"]))
     narrow = problem.format.p < BINARY32.p  # no bfloat16 is far from it
-    coarse = outputs if narrow else within(RoundedArithmetic(BFLOAT16, BINARY32), outputs)
-    return coarse, within(FastFunctions(problem.format, COMPILED["--use_fast_math"]), coarse)
+    return outputs if narrow else within(RoundedArithmetic(BFLOAT16, BINARY32)), fast

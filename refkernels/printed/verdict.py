@@ -44,6 +44,7 @@ Record = dict[str, Any]
 
 
 @with_default_fenv
+@np.errstate(all="ignore")  # as in `explain`
 def explain_printed(
     op: Op | str,
     tensors: Sequence[Printed],

@@ -274,7 +274,7 @@ def test_the_page_is_written_in_chinese(tmp_path: Path) -> None:
 
 
 def test_order_says_which_is_which() -> None:
-    thread = "[[0.5, 1.5]]\n\n[[0.2689, 0.7311]]\n"
+    thread = "[[0.5, 1.5]]\n\n[[0.1, 0.2]]\n"  # no answer is right
     unsure = says("softmax", "--pasted", "-", thread=thread)
     assert unsure.exit_code == 2
     assert "several ways fit" in unsure.stderr

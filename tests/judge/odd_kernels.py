@@ -9,6 +9,10 @@ import ml_dtypes
 import numpy as np
 
 
+def twice(x):
+    return 2 * x
+
+
 def slow_gelu(x):
     time.sleep(3600)
 

@@ -15,6 +15,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
+import odd_kernels
 import pytest
 from hunting import one_in
 from typer.testing import CliRunner
@@ -50,10 +51,6 @@ def drawn(op: str, dtype: str = "float32") -> list[Challenge]:
     """The first round, without what is too large for many answers."""
     challenges = KernelExamination(registry.get(op), "forward", dtype, 5).round(0)
     return [challenge for challenge in challenges if challenge.family != "long"]
-
-
-def twice(x: np.ndarray) -> np.ndarray:
-    return 2 * x
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -599,7 +596,7 @@ def test_a_function_that_no_file_has_is_refused_in_a_sentence() -> None:
 
 
 def test_a_function_of_a_module_is_judged_in_its_file() -> None:
-    judgement = judge(twice, "gelu", level="quick", seed=2)
+    judgement = judge(odd_kernels.twice, "gelu", level="quick", seed=2)
     assert (judgement.verdict, judgement.op) == ("wrong", "gelu")
 
 

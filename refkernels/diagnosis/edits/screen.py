@@ -93,6 +93,12 @@ class Observation:
         same = (self.got == predicted) | (np.isnan(self.got) & np.isnan(predicted))
         return np.where(same, 0.0, np.where(np.isfinite(bits), bits, _SPECIAL))
 
+    def apart(self, predicted: Doubles64, other: Doubles64) -> float:
+        """The root mean square of what is between two predictions, in usual errors."""
+        with np.errstate(all="ignore"):
+            errors = (predicted - other) / (ulp(predicted, self.format) * self.units)
+        return float(np.sqrt(np.mean(np.square(errors[np.isfinite(errors)]))))
+
     def distance(self, predicted: Doubles64) -> float:
         """What all of it costs."""
         return float(np.sum(self.bits(predicted)))

@@ -39,7 +39,7 @@ _LIMITED = frozenset(
 )
 _HALVINGS = 60
 _FAR = 4.0  # times the largest size: a limit beyond it is none
-_WORSE, _SHARE = 10.0, 0.5  # bits, and of what is saved, at most: where a value no longer fits
+_WORSE = 10.0  # bits: where a value no longer fits
 _CHANCE = 2.0**-7  # that an interval holds a number of so few digits
 _EXPONENT = 7.0  # bits of the binary order of magnitude, and of the sign
 USUAL = frozenset(
@@ -102,12 +102,12 @@ class Knob(NamedTuple):
 class SoughtOutput(NamedTuple):
     """An output that a value is solved for. `predict`: the output with a value, or as it is with
     None; None where there is none. `rounding`: the relative size of a few roundings; `alike`: how
-    many elements share a row's roundings, and so are off together."""
+    many elements share a row's roundings, and so are off together beside a limit."""
 
     seen: Observation
     predict: Callable[[float | None], Doubles | None]
     rounding: float
-    alike: float
+    alike: float = 1.0
 
 
 class SolvedNumber(NamedTuple):
@@ -280,10 +280,19 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
-    worse = max(min(_WORSE * target.alike, _SHARE * (most - at(best))), _WORSE)
+    worse = _WORSE * (target.alike if knob.ordered.size else 1.0)
     most, step = at(best) + worse, abs(best) * 2.0**-50 or 2.0**-100
+    there = predict(best)
+
+    def fits(value: float) -> bool:
+        """Whether it costs hardly more, or moves results by no more than a usual error, which may
+        be that of a number that all of them share."""
+        known = predict(value)
+        near = known is not None and there is not None and target.seen.apart(there, known) <= 1.0
+        return at(value) <= most or near
+
     low, high = (
-        few_digits.end_of(lambda v: at(v) <= most, best, side * step, side * math.inf) + side * held
+        few_digits.end_of(fits, best, side * step, side * math.inf) + side * held
         for side in (-1.0, 1.0)
     )
     if not knob.binds(best) or knob.unchanged(low, high, target.rounding):

@@ -15,6 +15,7 @@ import numpy as np
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64
 from refkernels.contexts.graph import Node
+from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.screen import Observation, usual_units
 from refkernels.diagnosis.edits.solved import (
     CONSTANT,
@@ -82,7 +83,9 @@ def _told(
     problem: Problem, outputs: Arrays, name: str, asked: float, solution: SolvedNumber
 ) -> Iterator[Variant]:
     """The variant with a param's value in this interval."""
-    value, flags = solution.told, {} if solution.name is not None else {"several": True}
+    ends = solution.low, solution.value, solution.high
+    value, unnamed, price = few_digits.told(*ends, asked, USUAL.get(name, ()))
+    flags = {"several": True} if unnamed else {}
     flags |= {"in_steps": True} if solution.stepped else {}
     try:
         answer = problem.ask(params={name: value})
@@ -91,7 +94,7 @@ def _told(
     if value == 0.0 and _is_other_definition(problem, outputs, answer):
         return
     cause, details = cause_of(name, asked, value, (solution.low, solution.high))
-    yield Variant(cause, {**details, **flags}, answer, price=solution.price)
+    yield Variant(cause, {**details, **flags}, answer, price=price)
 
 
 def cause_of(
@@ -154,13 +157,12 @@ def _solved(
     )
     # Of a base, its logarithm is what a kernel rounds.
     rounding = _ROUNDED * (max(1.0, abs(math.log(asked))) if periodic else 1.0)
-    question = definition.question(problem.direction, problem.inputs, problem.params)
-    alike = got.size / max(question.rows, 1) if question.rows_of[output] else 1.0
-    solution = solve(knob, SoughtOutput(seen, predict, rounding, alike))
+    solution = solve(knob, SoughtOutput(seen, predict, rounding))
     if solution is None or np.count_nonzero(np.isfinite(seen.got)) < _FEWEST:
         return None
     low, best, high = (
         min(max(value, domain.least), domain.most)
         for value in (solution.low, solution.value, solution.high)
     )
-    return solution._replace(low=low, value=best, high=high)
+    # Where any value beyond one will do, what the param is for is left out.
+    return solution._replace(low=low, value=best, high=high) if high < math.inf else None
