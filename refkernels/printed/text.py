@@ -160,22 +160,12 @@ def tensors(text: str) -> list[Printed]:
 def numbers(text: str, first: int) -> list[Printed]:
     """The named numbers alone on a line, as losses are printed; counted from `first`."""
     found = (match for match in _BARE.finditer(text) if _TELLING.match(match["number"]))
-    return [
-        Printed(
-            number,
-            text.count("\n", 0, match.start("number")) + 1,
-            match["name"],
-            "",
-            None,
-            (),
-            (match["number"],),
-            "",
-            typed=False,
-            spaced=False,
-            bare=True,
-        )
-        for number, match in enumerate(itertools.islice(found, MOST_NUMBERS), first)
-    ]
+    named = []
+    for number, match in enumerate(itertools.islice(found, MOST_NUMBERS), first):
+        line, texts = text.count("\n", 0, match.start("number")) + 1, (match["number"],)
+        place = number, line, match["name"]
+        named.append(Printed(*place, "", None, (), texts, "", False, False, True))
+    return named
 
 
 def _next_start(text: str, at: int) -> tuple[int, re.Match[str] | None] | None:

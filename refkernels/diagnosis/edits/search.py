@@ -341,11 +341,8 @@ def _firsts(screen: Screen, singles: list[NearEdits], output: str) -> list[tuple
 
 def _variant(finding: NearEdits, tried: int) -> Variant:
     """The finding as a question of its own, under the first of its chains."""
-    problem, (formula, right), (cause, details) = (
-        finding.screen.problem,
-        _formula(finding),
-        _cause(finding),
-    )
+    problem, (cause, details) = finding.screen.problem, _cause(finding)
+    formula, right = _formula(finding)
     if any(edit.family == "arithmetic" for edit in finding.chain):
         answer = beside.answer(problem, formula, right)
     else:
@@ -360,36 +357,25 @@ def _formula(finding: NearEdits) -> tuple[Whole, Whole]:
     rule = functools.partial(_again, chain, screen, screen.depends_on_pivot(finding.changes))
     formula = editing.edited(screen.formula, rule)
     right, changed = (screen.derive(f) if screen.derive else f for f in (screen.whole, formula))
-    wanted = [name in screen.outputs for name in screen.question.shapes]
-    if screen.formula is not screen.whole or not all(wanted):
-        changed = _filled(changed, right, wanted)
-    if screen.block:
-        masks = [screen.block.get(name) for name in screen.question.shapes]
-        changed = _in_block(changed, right, masks)
+    names = screen.question.shapes
+    chosen = [screen.block.get(name, True) if name in screen.outputs else False for name in names]
+    if screen.formula is not screen.whole or any(mask is not True for mask in chosen):
+        changed = _beside(changed, right, chosen)
     return Whole(changed), Whole(right)
 
 
-def _filled(formula: Formula, right: Formula, wanted: list[bool]) -> Formula:
-    """The formula, with the right outputs where it gives none, or another shape to one that is not
-    wanted."""
+def _beside(formula: Formula, right: Formula, chosen: Sequence[Array | bool]) -> Formula:
+    """The formula, and the right one for the outputs that it does not give or that are not chosen,
+    and outside of a mask."""
+
+    def part(xp: Any, edited: Any, whole: Any, mask: Any) -> Any:
+        if edited is None or mask is False:
+            return whole
+        return edited if mask is True else xp.where(mask, edited, whole)
 
     def outputs(xp: Any, /, **arguments: Any) -> Any:
-        both = (several(part(xp, **arguments)) for part in (formula, right))
-        pairs = zip(*both, wanted, strict=False)
-        return tuple(part if here and part is not None else whole for part, whole, here in pairs)
-
-    return outputs
-
-
-def _in_block(formula: Formula, right: Formula, masks: Sequence[Array | None]) -> Formula:
-    """The formula where an output's mask holds, and the right one elsewhere."""
-
-    def outputs(xp: Any, /, **arguments: Any) -> Any:
-        both = (several(part(xp, **arguments)) for part in (formula, right))
-        return tuple(
-            whole if mask is None or part is None else xp.where(mask, part, whole)
-            for part, whole, mask in zip(*both, masks, strict=False)
-        )
+        both = (several(each(xp, **arguments)) for each in (formula, right))
+        return tuple(part(xp, *of_output) for of_output in zip(*both, chosen, strict=False))
 
     return outputs
 

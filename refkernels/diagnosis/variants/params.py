@@ -55,7 +55,8 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for name, asked in _floats(problem):
         found = [
             solution
-            for output, got in _fitting(problem, outputs)
+            for output, got in outputs.items()
+            if got.size <= _LARGEST and got.shape == problem.truth.reference[output].shape
             if (solution := _solved(problem, output, got, name, asked)) is not None
         ]
         low = max((solution.low for solution in found), default=math.inf)
@@ -71,12 +72,6 @@ def _floats(problem: Problem) -> Iterator[tuple[str, float]]:
     """The params that may have another value, and the values that were asked for."""
     asked = {**problem.op.params, **problem.params}.items()
     return ((name, x) for name, x in asked if isinstance(x, float) and math.isfinite(x))
-
-
-def _fitting(problem: Problem, outputs: Arrays) -> Iterator[tuple[str, Array]]:
-    """The outputs of the right shape that are not too large."""
-    right = problem.truth.reference
-    return ((n, y) for n, y in outputs.items() if y.size <= _LARGEST and y.shape == right[n].shape)
 
 
 def _told(
@@ -119,18 +114,6 @@ def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> b
     return False
 
 
-def output_with(problem: Problem, output: str, name: str, value: float) -> Doubles | None:
-    """The output with this value of the param, in float64; None if it is no value of the param."""
-    definition = problem.op.definition
-    assert definition is not None
-    form = next(iter(definition.of(problem.direction).forms.values()))
-    question = problem.direction, form, problem.inputs, {**problem.params, name: value}
-    try:
-        return to_float64(definition.computed(*question, BINARY64)[output])
-    except ValueError:
-        return None
-
-
 def _solved(
     problem: Problem, output: str, got: Array, name: str, asked: float
 ) -> SolvedNumber | None:
@@ -145,9 +128,15 @@ def _solved(
         usual_units(problem, output).reshape(-1),
     )
 
+    form = next(iter(definition.of(problem.direction).forms.values()))
+
     def predict(value: float | None) -> Doubles | None:
-        values = output_with(problem, output, name, asked if value is None else value)
-        return None if values is None else values.reshape(-1)
+        params = {**problem.params, name: asked if value is None else value}
+        question = problem.direction, form, problem.inputs, params
+        try:
+            return to_float64(definition.computed(*question, BINARY64)[output]).reshape(-1)
+        except ValueError:  # no value of the param
+            return None
 
     starts = [*starts_from(asked), *USUAL.get(name, ())]
     if periodic:
