@@ -124,17 +124,17 @@ def test_a_small_value_of_many_digits_is_neither_zero_nor_named(
     assert_interval(refkernels.explain(op, inputs, first, asked), 1.2345678e-3)
 
 
-def test_of_a_short_value_in_a_wide_interval_only_the_interval_is_proven() -> None:
+def test_a_short_value_in_a_wide_interval_is_fitted_and_not_proven() -> None:
     """One step of a few parameters shows little of a decay: 0.249 would fit as well as 0.25."""
     few = {name: array[:16] for name, array in STEP.items()}
     asked = {"step": 7, "weight_decay": 0.0}
     given = {**asked, "weight_decay": 0.25}
     outputs = registry.get("adamw").plain("forward", few, given, "float32")
     explanation = refkernels.explain("adamw", few, outputs, asked)
-    assert (explanation.cause, explanation.confidence) == ("decay_unasked", "proven")
+    assert (explanation.cause, explanation.confidence) == ("decay_unasked", "consistent")
     details = explanation.candidates[0].details
     low, high = details["interval"]
-    assert (low < 0.25 < high, details["several"]) == (True, True)
+    assert (low < 0.25 < high, details["fitted"]) == (True, True)
     assert f"{low:g} to {high:g} (these data cannot tell which)" in explanation.summary
 
 

@@ -76,8 +76,7 @@ def test_an_unrequested_decay_is_named(decay: float) -> None:
     explanation = refkernels.explain("adamw", inputs, {"param": after.astype(np.float32)}, params)
     details = explanation.candidates[0].details
     assert (explanation.cause, details["weight_decay"]) == ("decay_unasked", decay)
-    assert explanation.confidence == "proven"
-    assert ("several" in details) == (decay == 2e-3)  # the others are usual numbers
+    assert explanation.confidence == ("consistent" if decay == 2e-3 else "proven")  # by its name
     low, high = details["interval"]
     assert low <= decay <= high <= low + 1e-4
 

@@ -79,9 +79,11 @@ def _told(
 ) -> Iterator[Variant]:
     """The variant with a param's value in this interval."""
     ends = solution.low, solution.value, solution.high
-    value, unnamed, price = few_digits.told(*ends, asked, USUAL.get(name, ()))
-    flags = {"several": True} if unnamed else {}
-    flags |= {"in_steps": True} if solution.stepped else {}
+    value, flags, price = few_digits.told(*ends, asked, USUAL.get(name, ()))
+    if solution.stepped:
+        flags = {"in_steps": True, **({"several": True} if flags else {})}
+    elif asked and "fitted" in flags:
+        return  # the program has that constant: its edits say what is known of it
     try:
         answer = problem.ask(params={name: value})
     except ValueError:  # no value of this param
