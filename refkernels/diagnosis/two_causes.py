@@ -10,7 +10,6 @@ Or of two causes of wrong numbers one is known (`first_of_two`), which leaves li
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -76,15 +75,15 @@ def first_of_two(
     for name in outputs:
         of_output = (c for c in candidates if c.output == name and c.model is None)
         answers = (candidate for candidate in of_output if "with" not in candidate.details)
+        u = max(problem.format_of(name).u, BINARY32.u)  # of the other answer's format
+        most = min(_LITTLE * fits[name].over_plain, u**-0.5)
         lefts = [
             (max(c.over_plain, c.over_bound or 0.0), c) for c in answers if c.over_plain is not None
         ]
-        left, best = min(lefts, key=lambda pair: pair[0], default=(math.inf, None))
-        u = max(problem.format_of(name).u, BINARY32.u)  # in which the other answer may be
-        most = min(_LITTLE * fits[name].over_plain, u**-0.5)
-        if best is not None and 0.0 < left <= most:
-            details = {**best.details, "left": left}
-            yield replace(best, confidence="consistent", details=details)
+        near = [("several" in c.details, left, c) for left, c in lefts if 0.0 < left <= most]
+        if near:  # a number without a name fits anything best
+            _, left, best = min(near, key=lambda one: one[:2])
+            yield replace(best, confidence="consistent", details={**best.details, "left": left})
 
 
 def _named(explanation: Explanation, own_share: float) -> Candidate | None:

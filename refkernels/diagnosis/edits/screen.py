@@ -97,7 +97,8 @@ class Observation:
         """The root mean square of what is between two predictions, in usual errors."""
         with np.errstate(all="ignore"):
             errors = (predicted - other) / (ulp(predicted, self.format) * self.units)
-        return float(np.sqrt(np.mean(np.square(errors[np.isfinite(errors)]))))
+        errors = errors[np.isfinite(errors)]
+        return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else np.inf
 
     def distance(self, predicted: Doubles64) -> float:
         """What all of it costs."""
