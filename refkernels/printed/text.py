@@ -47,7 +47,7 @@ _CONSOLE = re.compile(r"^\s*(?:>>>|In\s*\[\d+\]:)\s*(?:print\()?(?P<name>[\w.]+)
 _WORD = re.compile(r"^[ \t*`#-]*(?P<name>[^\W\d]\w{0,30})[ \t*`]*$")
 _HEADING = re.compile(r"^\s*(?:#+\s*(?P<a>[^#\n]+?)|\*\*(?P<b>[^*\n]+)\*\*)\s*$")
 _BARE = re.compile(
-    r"^[ \t>*`#|-]*(?P<name>[^\n=:：|]*?[^\s=:：|])[ \t`]*(?:[=:：]|[-=]>|→|为|是)[ \t`]*"
+    r"^[ \t>*`#|-]*(?P<name>[^\n=:：|]{0,60}?[^\s=:：|])[ \t`]*(?:[=:：]|[-=]>|→|为|是)[ \t`]*"
     rf"(?P<number>{_NUMBER})[ \t,;`*|]*$",
     re.MULTILINE,
 )

@@ -363,8 +363,8 @@ def read(op: str, thread: str) -> dict:
 def test_a_loss_that_is_printed_as_a_number_is_read() -> None:
     thread = "logits: tensor([[0.5000, 2.0000]])\ntarget: tensor([1])\nversion: 2.13\nsteps: 100\n"
     kernels = read("cross_entropy", f"{thread}loss_ours = 0.0\n- torch loss: 0.20141327381134033\n")
-    verdicts = {name: kernel["outputs"]["loss"]["verdict"] for name, kernel in kernels.items()}
-    assert verdicts == {"ours": "wrong", "torch": "within"}
+    found = {name: kernel["outputs"]["loss"]["verdict"] for name, kernel in kernels.items()}
+    assert (found, text.numbers(" " * 10**6 + "x", 1)) == ({"ours": "wrong", "torch": "within"}, [])
 
 
 X = np.random.default_rng(8).standard_normal((2, 6)).astype(np.float32)
