@@ -77,7 +77,7 @@ def adam() -> tuple[Inputs, dict[str, float], Inputs]:
 
 @pytest.mark.parametrize(
     ("step", "output", "cause", "form"),
-    [(rmsprop, "buf", "scale_factor", "lr_in_momentum"), (adam, "param", "eps_differs", "eps_hat")],
+    [(rmsprop, "buf", "scale_factor", "lr_in_momentum"), (adam, "param", "eps_hat", "eps_hat")],
 )
 def test_what_a_framework_s_own_form_explains_is_that_form(
     step: Callable[[], Any], output: str, cause: str, form: str
