@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,9 +78,7 @@ class RangeLimits:
 
     def sharpened(self, bounds: Mapping[str, Doubles], exact: Mapping[str, Enclosure]) -> Any:
         """The bounds, that of unlimited exponents in range-limited elements."""
-        vague = {
-            name: self._vague(bound, exact[name]) for name, bound in bounds.items() if name in exact
-        }
+        vague = {n: self._vague(b, exact[n]) for n, b in bounds.items() if n in exact}
         if self._formulas is None or not any(where.any() for where in vague.values()):
             return bounds
         sharp = self._of_all(self._unlimited)
@@ -174,13 +172,14 @@ class RangeLimits:
     def _stored(self, bounds: Mapping[str, Doubles]) -> dict[str, Doubles]:
         return {name: bound + self.format.min_subnormal / 2.0 for name, bound in bounds.items()}
 
-    def _named(self, format: Format) -> Mapping[str, Mapping[str, Doubles]]:
-        """The bound of each named form; the op's own, where it has a single one."""
-        assert self._formulas is not None
-        forms = self._formulas.of(self.direction).forms
-        if self.op.formulas is None and len(forms) == 1:
-            return dict.fromkeys(forms, self.bound_in(format))
-        return self._formulas.form_bounds(*self._question, format)
+    @cached_property
+    def _named(self) -> Callable[[Format], Mapping[str, Mapping[str, Doubles]]]:
+        """The bound of each named form in a format; the op's own, where it has a single one."""
+        formulas = self._formulas
+        assert formulas is not None
+        if self.op.formulas is None and len(forms := formulas.of(self.direction).forms) == 1:
+            return lambda format: dict.fromkeys(forms, self.bound_in(format))
+        return cache(partial(formulas.form_bounds, *self._question))
 
     @property
     def _question(self) -> tuple[Direction, Arrays, Mapping[str, Any]]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import blas
-from refkernels.contexts.context import FUNCTIONS, Context, Index
+from refkernels.contexts.context import FUNCTIONS, Context
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Array, RoundedArithmetic, RoundedValue, data
 
@@ -69,13 +69,6 @@ class Doubles(RoundedArithmetic):
 
     def prod(self, a: Value, axis: int = -1) -> RoundedValue:
         return self._with(lambda part: np.prod(part, axis=axis, keepdims=True), a)
-
-    def scatter_add(self, a: Value, index: Index, length: int) -> RoundedValue:
-        rows = data(a)
-        total = np.zeros((length, *rows.shape[1:]))
-        with np.errstate(all="ignore"):
-            np.add.at(total, index.reshape(-1), rows)
-        return self.value(total)
 
     def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
         return Context.welford(self, a, axis)

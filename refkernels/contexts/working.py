@@ -434,14 +434,18 @@ class RoundedArithmetic(Context):
         return self._with(change, *values)
 
     def scatter_add(self, a: Value, index: Index, length: int) -> RoundedValue:
-        rows = data(a)
+        rows, places = data(a), index.reshape(-1)
         total = np.zeros((length, *rows.shape[1:]), rows.dtype)
         with np.errstate(all="ignore"):
             if type(self).plus is RoundedArithmetic.plus and rows.dtype.type in _WITH_KERNELS:
-                np.add.at(total, index.reshape(-1), rows)  # row after row
-            else:
-                for row, i in zip(rows, index.reshape(-1), strict=True):
-                    total[i] = self.plus(total[i], row)
+                np.add.at(total, places, rows)  # row after row
+                return self.value(total)
+            # The first row of every place at once, then the second of each, and so on.
+            order = np.argsort(places, kind="stable")
+            turns = np.arange(order.size) - np.searchsorted(places[order], places[order])
+            ends = np.cumsum(np.bincount(turns))[:-1]
+            for turn in np.split(order[np.argsort(turns, kind="stable")], ends):
+                total[places[turn]] = self.plus(total[places[turn]], rows[turn])
         return self.value(total)
 
 

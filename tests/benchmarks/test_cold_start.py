@@ -8,15 +8,7 @@ import pytest
 COMPILER = "\nimport sys; print(sorted({'numba', 'llvmlite'} & set(sys.modules)))"
 
 
-COMPILES = pytest.mark.xfail(
-    reason="explain asks what other forms attain, and solves for numbers: both load Numba's kernels"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=COMPILES if n == "explain" else ()) for n in cold_start.FIRST_ANSWERS],
-)
+@pytest.mark.parametrize("name", ["layernorm_ref.forward", "assert_kernel"])
 def test_a_first_answer_compiles_no_kernel_and_imports_no_compiler(
     name: str, tmp_path: Path
 ) -> None:

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from refkernels.contexts import RoundedArithmetic, working
+from refkernels.contexts.composed import Flushed
 from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.double_double_value import parts
+from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.working import data
 
 
@@ -68,11 +70,17 @@ def test_double_doubles_enclose_the_exact_sums(shape: tuple[int, int, int]) -> N
     assert not np.signbit(sums.head[sums.head == 0]).any()
 
 
-@pytest.mark.parametrize("format", ["float32", "float64"])
+EXACT_ORDER = [*map(RoundedArithmetic, ("float32", "float64", "bfloat16")), Flushed("float32")]
+
+
+@pytest.mark.parametrize("xp", [*EXACT_ORDER, Doubles()], ids=lambda xp: xp.name)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_working_precision_adds_row_after_row(shape: tuple[int, int, int], format: str) -> None:
-    xp, (a, index) = RoundedArithmetic(format), rows(*shape)
-    narrow, total = a.astype(format), np.zeros((shape[1] + 1, shape[2]), format)
-    for row, place in zip(narrow, index, strict=True):
-        total[place] = total[place] + row
-    assert np.array_equal(data(xp.scatter_add(xp.value(narrow), index, shape[1] + 1)), total)
+def test_the_working_precision_adds_row_after_row(
+    shape: tuple[int, int, int], xp: RoundedArithmetic
+) -> None:
+    a, index = rows(*shape)
+    terms = xp.value(a * xp.format.min_normal)
+    total = np.zeros((shape[1] + 1, shape[2]), data(terms).dtype)
+    for row, place in zip(data(terms), index, strict=True):
+        total[place] = xp.plus(total[place], row)
+    assert data(xp.scatter_add(terms, index, shape[1] + 1)).tobytes() == total.tobytes()
