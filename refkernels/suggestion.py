@@ -45,10 +45,10 @@ def did_you_mean(word: str, known: Iterable[str], choose: str = "choose one of")
     shown = names[: min(_LISTED, max(1, sum(letters <= _LETTERS for letters in length)))]
     more = len(names) - len(shown)
     listed = f"{choose} {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
-    suggested = nearest(word, names)
-    if suggested is None:
+    if (suggested := nearest(word, names)) is None:
         return listed
-    return f"did you mean {suggested!r}? {listed[0].upper()}{listed[1:]}"
+    rest = f"It is one of {len(names)}" if more > 0 else f"{listed[0].upper()}{listed[1:]}"
+    return f"did you mean {suggested!r}? {rest}"
 
 
 def _folded(name: str) -> str:

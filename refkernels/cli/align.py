@@ -31,9 +31,9 @@ def align(
     as_json: AsJson = False,
     out: Annotated[Path | None, option("align.out")] = None,
 ) -> None:
-    """Compare two captured training runs, or check one against its own declaration.
+    """Compare two captured trainings: are they the same?
 
-    Ends with status 1 if they are different trainings, 2 if the question cannot be answered or a
+    One run alone is checked against its own declaration. Ends with status 1 if they are different trainings, 2 if the question cannot be answered or a
     capture is cut off; otherwise, and for --demo, with 0.
     """
     from refkernels.reporting.alignment import page

@@ -28,11 +28,11 @@ def bisect(
     timeout: options.Timeout = 120.0,
     lang: options.Language = "en",
 ) -> None:
-    """Measure released versions of a framework, and find between which of them something changed.
+    """Find the version of a framework that changed its answers.
 
-    Installs each version that it needs into a managed environment, which stays (`refkernels env
-    list`). Versions that are already measured are not measured again. Ends with status 2 if the
-    question cannot be answered, 130 if it was stopped; otherwise with 0.
+    Measures released versions, each once, in managed environments that stay (`refkernels env
+    list`). Ends with status 2 if the question cannot be answered, 130 if it was stopped; otherwise
+    with 0.
     """
     from refkernels.frameworks import catalog, released
     from refkernels.runs import measurement

@@ -23,9 +23,9 @@ def compare(
     everything: Everything = False,
     fail_on: Annotated[str, option("compare.fail_on")] = "worse",
 ) -> None:
-    """Compare two runs of `refkernels measure`: what is new, fixed, worse, better, or has new bits.
+    """Compare two measured runs: what is new, fixed or worse?
 
-    Ends with status 1 if something is as bad as --fail-on, 2 if a run cannot be read; otherwise
+    Or is better, or has new bits. Ends with status 1 if something is as bad as --fail-on, 2 if a run cannot be read; otherwise
     with 0.
     """
     from rich.console import Console

@@ -39,7 +39,7 @@ def explain(
     save: Annotated[Path | None, option("explain.save")] = None,
     pasted: Annotated[Path | None, option("explain.pasted", allow_dash=True)] = None,
 ) -> None:
-    """Explain why a kernel's numbers differ from the truth or from another kernel's.
+    """Explain why numbers differ from the truth or from others.
 
     Ends with status 1 if a framework failed or an output is as bad as --fail-on, 2 if the question
     cannot be answered; otherwise with 0, however wrong the numbers are.

@@ -17,9 +17,9 @@ def gallery(
     lang: Language = "en",
     as_json: AsJson = False,
 ) -> None:
-    """Show reported discrepancies with their explanations: a table of all, or one in full.
+    """Show discrepancies that were reported, explained.
 
-    Ends with status 2 if there is no such entry.
+    A table of all, or one in full. Ends with status 2 if there is no such entry.
     """
     import json
 

@@ -39,11 +39,12 @@ def measure(
     lang: options.Language = "en",
     fail_on: severity.FailOn = None,
 ) -> None:
-    """Measure the frameworks, all by default, against the certified oracles and write a report.
+    """Measure frameworks and kernels, and write a report.
 
-    Ends with status 1 if a framework failed on something (the report says on what), a kernel
-    answered nothing or an output is as bad as --fail-on, 2 if the question cannot be answered, 130
-    if it was stopped; otherwise with 0, however wrong the numbers are.
+    Oracles give the truth; all frameworks by default. Ends with status 1 if a framework failed on
+    something (the report says on what), a kernel answered nothing or an output is as bad as
+    --fail-on, 2 if the question cannot be answered, 130 if it was stopped; otherwise with 0,
+    however wrong the numbers are.
     """
     from refkernels.runs import measurement
 

@@ -25,7 +25,7 @@ def ops(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the ops: their inputs, outputs, params and dtypes, and the frameworks that have them."""
+    """List the ops: their signatures, and what frameworks lack."""
     with refusing():
         rows = op_rows(names)
     if as_json:

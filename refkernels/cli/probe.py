@@ -24,9 +24,9 @@ def probe(
     out: Annotated[Path, option("probe.out")] = Path("probe"),
     as_json: options.AsJson = False,
 ) -> None:
-    """Write inputs on which the explanations that fit a kernel's answer differ the most.
+    """Write inputs that tell apart what still fits an answer.
 
-    Run your kernel on them and explain its output. Ends with status 2 if there is nothing to
+    The explanations that fit differ the most on them. Run your kernel on them and explain its output. Ends with status 2 if there is nothing to
     separate.
     """
     from refkernels.diagnosis import probe as probes

@@ -21,7 +21,7 @@ def profile(
     as_json: AsJson = False,
     out: Annotated[Path | None, option("profile.out")] = None,
 ) -> None:
-    """Say which calls of a PyTorch program cost its accuracy, and what float64 there buys."""
+    """Say which calls cost a PyTorch program its accuracy. Tries float64 in their place."""
     from refkernels.profiling.program import of_file
 
     check_language(lang)

@@ -41,9 +41,9 @@ def reveal(
     as_json: options.AsJson = False,
     timeout: options.Timeout = 120.0,
 ) -> None:
-    """Reveal the tree of additions behind one output element, and check it on random data.
+    """Reveal in which order a framework or a kernel adds.
 
-    Ends with status 1 if the framework fails, 2 if the question cannot be answered because the sum
+    This is the tree of additions behind one output element, checked on random data. Ends with status 1 if the framework fails, 2 if the question cannot be answered because the sum
     has no fixed order, or is exact or compensated.
     """
     import json

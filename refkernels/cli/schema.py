@@ -4,7 +4,7 @@ import typer
 
 
 def schema() -> None:
-    """Print the schema of a record, a line of records.jsonl or sweeps.jsonl, as JSON Schema."""
+    """Print the JSON Schema of a record. That is a line of records.jsonl or sweeps.jsonl."""
     from refkernels.records import schema
 
     typer.echo(schema.TEXT, nl=False)

@@ -36,12 +36,12 @@ def sweep(
     seed: Annotated[int, option("sweep.seed", min=0, max=options.MOST_SEED)] = 0,
     timeout: options.Timeout = 120.0,
 ) -> None:
-    """Try every input of a format, and judge every answer by a certified oracle.
+    """Try every input of a format: all 2^32 of float32.
 
-    Formats of up to 32 bits are swept: all their bit patterns, or those of --range. float64 and
-    functions of two inputs (pow, atan2, hypot, swiglu) are searched, which gives lower bounds. Ends
-    with status 1 if a framework failed, 2 if the question cannot be answered, 130 if it was
-    stopped; then add --resume.
+    Oracles judge every answer. Formats of up to 32 bits are swept: all bit patterns, or those of
+    --range. float64 and functions of two inputs (pow, atan2, hypot, swiglu) are searched, which
+    gives lower bounds. Ends with status 1 if a framework failed, 2 if the question cannot be
+    answered, 130 if it was stopped; then add --resume.
     """
     from refkernels.runs import sweeps
 

@@ -26,9 +26,9 @@ def tolerances(
     seed: options.DrawSeed = 0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Print the smallest atol and rtol with which allclose passes every right kernel.
+    """Print the least atol and rtol that pass every right kernel.
 
-    They follow from the rounding bound on these inputs. Ends with status 2 if no tolerance is
+    They are those of allclose, and follow from the rounding bound on these inputs. Ends with status 2 if no tolerance is
     right.
     """
     from dataclasses import asdict

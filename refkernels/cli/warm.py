@@ -21,9 +21,9 @@ _MOST_PROCESSES = 8  # more would compile the kernels that ops share at the same
 def warm(
     op: Ops = None,
 ) -> None:
-    """Compile the kernels that oracles, assertions and explanations need, once for this version.
+    """Compile the kernels ahead, once for this version.
 
-    Keeps them in the user's cache folder, or in $REFKERNELS_HOME if that is set.
+    Those that oracles, assertions and explanations need. Keeps them in the user's cache folder, or in $REFKERNELS_HOME if that is set.
     """
     from rich.console import Console
     from rich.progress import Progress

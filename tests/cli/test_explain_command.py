@@ -176,7 +176,7 @@ INPUT, OUTPUT = ["--input", "x=x.npy"], ["--output", "y=y.npy"]
 WRONG: dict[str, tuple[list[str], str]] = {
     "no op": (
         ["sine", *INPUT, *OUTPUT],
-        "There is no op 'sine': did you mean 'sin'? Choose one of",
+        "There is no op 'sine': did you mean 'sin'? It is one of",
     ),
     "no case": (["missing.npz"], "There is no file missing.npz"),
     "no array": (["sin", "--input", "x=no.npy", *OUTPUT], "There is no file no.npy"),

@@ -263,9 +263,8 @@ def _kind(best: Record) -> str:
 
 def _bits(kernel: ExplainedKernel, best: Record, words: Texts) -> str:
     """The evidence, and how much more is needed."""
-    thresholds = {
-        key: show(value) for key, value in kernel.record["evidence"]["thresholds"].items()
-    }
+    needed = kernel.record["evidence"]["thresholds"]
+    thresholds = {confidence: f"{bits:g}" for confidence, bits in needed.items()}
     if best["confidence"] != "consistent":
         return words("bits", bits=show(best["bits"]), **thresholds)
     text = words("few", bits=show(best["bits"]), **thresholds)
