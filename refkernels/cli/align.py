@@ -33,9 +33,12 @@ def align(
 ) -> None:
     """Compare two captured trainings: are they the same?
 
-    One run alone is checked against its own declaration. Ends with status 1 if they are different trainings, 2 if the question cannot be answered or a
-    capture is cut off; otherwise, and for --demo, with 0.
+    One run alone is checked against its own declaration. Ends with status 1 if they are different
+    trainings, 2 if the question cannot be answered or a capture is cut off; otherwise, and for
+    --demo, with 0.
     """
+    import tempfile
+
     from refkernels.reporting.alignment import page
 
     with refusing(out):
@@ -51,7 +54,10 @@ def align(
         if demo:
             if run_a is not None:
                 raise ValueError("--demo makes its own runs: give it no folder.")
-            verdict = _demonstrated()
+            from refkernels.training.demo import write_runs
+
+            with tempfile.TemporaryDirectory() as folder:
+                verdict = _aligned(*write_runs(Path(folder)), [], [], None, None)
         elif run_a is None:
             raise ValueError("There is nothing to align: give a captured run's folder, or --demo.")
         else:
@@ -80,15 +86,6 @@ def _aligned(
             raise ValueError(f"{map_file} is not a map of names: give a JSON object of strings.")
     options["progress"] = lambda line: typer.echo(f"refkernels: {line}", err=True)
     return align(run_a, run_b, **options, steps=steps).to_dict()
-
-
-def _demonstrated() -> dict[str, Any]:
-    import tempfile
-
-    from refkernels.training.demo import write_runs
-
-    with tempfile.TemporaryDirectory() as folder:
-        return _aligned(*write_runs(Path(folder)), [], [], None, None)
 
 
 def _json(path: Path, expected: str) -> Any:

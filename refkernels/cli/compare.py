@@ -25,8 +25,8 @@ def compare(
 ) -> None:
     """Compare two measured runs: what is new, fixed or worse?
 
-    Or is better, or has new bits. Ends with status 1 if something is as bad as --fail-on, 2 if a run cannot be read; otherwise
-    with 0.
+    Or is better, or has new bits. Ends with status 1 if something is as bad as --fail-on, 2 if a
+    run cannot be read; otherwise with 0.
     """
     from rich.console import Console
 

@@ -47,7 +47,6 @@ def explain(
     from refkernels.diagnosis import casefile
     from refkernels.reporting.answer import page as answers
 
-    faults: list[str] = []
     severity.check(fail_on)
     case_or_op = options.case_or_oracle(case_or_op, oracle)
     if pasted is not None:

@@ -26,8 +26,8 @@ def probe(
 ) -> None:
     """Write inputs that tell apart what still fits an answer.
 
-    The explanations that fit differ the most on them. Run your kernel on them and explain its output. Ends with status 2 if there is nothing to
-    separate.
+    The explanations that fit differ the most on them. Run your kernel on them and explain its
+    output. Ends with status 2 if there is nothing to separate.
     """
     from refkernels.diagnosis import probe as probes
     from refkernels.reporting.answer import probe as pages

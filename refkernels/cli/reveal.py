@@ -43,8 +43,9 @@ def reveal(
 ) -> None:
     """Reveal in which order a framework or a kernel adds.
 
-    This is the tree of additions behind one output element, checked on random data. Ends with status 1 if the framework fails, 2 if the question cannot be answered because the sum
-    has no fixed order, or is exact or compensated.
+    This is the tree of additions behind one output element, checked on random data. Ends with
+    status 1 if the framework fails, 2 if the question cannot be answered because the sum has no
+    fixed order, or is exact or compensated.
     """
     import json
 

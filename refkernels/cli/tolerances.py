@@ -28,8 +28,8 @@ def tolerances(
 ) -> None:
     """Print the least atol and rtol that pass every right kernel.
 
-    They are those of allclose, and follow from the rounding bound on these inputs. Ends with status 2 if no tolerance is
-    right.
+    They are those of allclose, and follow from the rounding bound on these inputs. Ends with status
+    2 if no tolerance is right.
     """
     from dataclasses import asdict
 

@@ -23,7 +23,8 @@ def warm(
 ) -> None:
     """Compile the kernels ahead, once for this version.
 
-    Those that oracles, assertions and explanations need. Keeps them in the user's cache folder, or in $REFKERNELS_HOME if that is set.
+    Those that oracles, assertions and explanations need. Keeps them in the user's cache folder, or
+    in $REFKERNELS_HOME if that is set.
     """
     from rich.console import Console
     from rich.progress import Progress

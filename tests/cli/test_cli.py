@@ -55,10 +55,7 @@ def test_the_list_has_every_case_with_its_dtypes() -> None:
         (["--case", "sin/spcials[seed=0]"], r"did you mean 'sin/specials\[seed=0\]'\?"),
         (["--dtype", "float23"], r"did you mean 'float32'\? Choose one of"),
         (["--case", ""], r"No case is called ''"),
-        (
-            ["--framework", "torhc"],
-            r"no framework is named 'torhc': did you mean 'torch'\? Choose one of numpy",
-        ),
+        (["--framework", "torhc"], r"'torhc': did you mean 'torch'\? Choose one of numpy"),
         (["--framework", "torch==x.y"], r"'torch==x.y' names no version"),
         (["--set", "FOO"], r"--set 'FOO' is not NAME=VALUE"),
         (["--set", "=1"], r"--set '=1' is not NAME=VALUE"),
@@ -341,8 +338,7 @@ def test_every_module_of_the_command_line_is_a_command() -> None:
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "app"}
     command: Any = typer.main.get_command(app)
     assert modules == set(command.commands)
-    shown = CliRunner().invoke(app, ["--help"], terminal_width=80).stdout
-    _, listed = shown.split("Commands:")
+    listed = CliRunner().invoke(app, ["--help"], terminal_width=80).stdout.split("Commands:")[1]
     assert "..." not in listed  # a line says it whole
 
 

@@ -174,10 +174,7 @@ def test_without_fail_on_wrong_numbers_end_with_0(folder: Path) -> None:
 
 INPUT, OUTPUT = ["--input", "x=x.npy"], ["--output", "y=y.npy"]
 WRONG: dict[str, tuple[list[str], str]] = {
-    "no op": (
-        ["sine", *INPUT, *OUTPUT],
-        "There is no op 'sine': did you mean 'sin'? It is one of",
-    ),
+    "no op": (["sine", *INPUT, *OUTPUT], "There is no op 'sine': did you mean 'sin'? It is one"),
     "no case": (["missing.npz"], "There is no file missing.npz"),
     "no array": (["sin", "--input", "x=no.npy", *OUTPUT], "There is no file no.npy"),
     "no outputs": (["sin", *INPUT], "There is nothing to explain: give --output, or --framework"),
