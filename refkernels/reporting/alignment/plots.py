@@ -41,7 +41,7 @@ def draw_losses(alignment: Mapping[str, Any], words: Texts) -> Drawn | None:
             _differences(figure.add_axes((0.1, 0.1, 0.86, 0.34)), curves, band, words)
         for axes in figure.axes:
             axes.grid(axis="y")
-            axes.xaxis.get_major_locator().set_params(integer=True)  # there is no half of a step
+            axes.locator_params(axis="x", integer=True)  # there is no half of a step
         figure.axes[-1].set_xlabel(words["plot:step"])
         caption = words["plot:caption" if pair and band else "plot:caption_alone"]
         return finish(figure, "losses", words["curve"], caption)
