@@ -264,7 +264,7 @@ def _kind(best: Record) -> str:
 def _bits(kernel: ExplainedKernel, best: Record, words: Texts) -> str:
     """The evidence, and how much more is needed."""
     needed = kernel.record["evidence"]["thresholds"]
-    thresholds = {confidence: f"{bits:g}" for confidence, bits in needed.items()}
+    thresholds = {confidence: show(bits) for confidence, bits in needed.items()}
     if best["confidence"] != "consistent":
         return words("bits", bits=show(best["bits"]), **thresholds)
     text = words("few", bits=show(best["bits"]), **thresholds)
