@@ -50,10 +50,11 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     }
     blank, own = as_count(params["blank"], "blank", least=0), lengths["target_lengths"]
     inside = np.arange(target.shape[-1]) < own[..., None]
-    if blank >= x.shape[-1] or np.any(inside & ((target < 0) | (target >= x.shape[-1]))):
-        raise ValueError(f"blank is {blank}, and x has {x.shape[-1]} classes: labels are of these.")
-    if np.any(inside & (target == blank)):
-        raise ValueError(f"A label is {blank}, which is the blank.")
+    if blank >= x.shape[-1]:
+        raise ValueError(f"blank is {blank}, and x has {x.shape[-1]} classes.")
+    for label in target[inside & ((target < 0) | (target >= x.shape[-1]) | (target == blank))]:
+        told = "the blank" if label == blank else f"none of x's {x.shape[-1]} classes"
+        raise ValueError(f"target has the label {label}, which is {told}.")
     states = np.full((*own.shape, 2 * target.shape[-1] + 1), blank)
     states[..., 1::2] = np.where(inside, target, blank)
     settings = {
@@ -68,8 +69,7 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 
 
 def _lengths(inputs: dict[str, Any], name: str, shape: tuple[int, ...], least: int) -> Array:
-    own = inputs.get(name)
-    own = np.full(shape[:-1], shape[-1]) if own is None else own
+    own = np.full(shape[:-1], shape[-1]) if inputs.get(name) is None else inputs[name]
     if own.shape != shape[:-1] or np.any((own < least) | (own > shape[-1])):
         raise ValueError(
             f"{name} has shape {own.shape}: it must be {shape[:-1]}, numbers from {least} to "

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hunting import one_in
 
-from refkernels import experts_ref, registry, scan_ref
+from refkernels import experts_ref, quantization_ref, registry, scan_ref
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
 from refkernels.judging.judgement import LIMITED, LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement
@@ -145,11 +145,10 @@ def test_a_range_that_another_form_keeps_has_a_verdict_of_its_own(
 
 def test_at_least_twelve_kernels_of_every_op_are_right() -> None:
     fused = {"glu", "bias_gelu", "add_rms_norm", "lora_linear", "linear_cross_entropy"}
-    fused |= {"cast", "quantize", "dequantize", "block_quantize"}  # tests/quantization_ref
-    fused |= {op.name for op in scan_ref.OPS}  # tests/scan_ref: other forms, by assertion
+    rooms = (scan_ref, experts_ref, quantization_ref)  # in their tests: other forms, by assertion
+    fused |= {op.name for room in rooms for op in room.OPS}
     fused |= {"prelu", "fft", "logcumsumexp", "sampling_softmax"}  # tests/ops/test_models.py
     fused |= {"weight_norm", "spectral_norm", "einsum", "argmax", "ctc_loss"}
-    fused |= {op.name for op in experts_ref.OPS}  # tests/experts_ref
     assert registry.ops().keys() - BY_OP.keys() == fused  # whose parts have kernels
     assert min(map(len, BY_OP.values())) >= 12
 

@@ -199,6 +199,13 @@ def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing
     )  # fmt: skip
 
 
+def of_reduced(answer, reduction):
+    """The losses of rows, which each have so many labels."""
+    each, labels = answer
+    mean = tf.reduce_mean(each / tf.cast(tf.maximum(labels, 1), each.dtype))
+    return {"mean": mean, "sum": tf.reduce_sum(each), "none": each}[reduction]
+
+
 def elementwise(kind):
     """A loss of Keras, which takes means over the last axis before anything else."""
 
@@ -296,10 +303,6 @@ def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0
     if way != "max" or norm_type != 2.0:
         raise NotImplementedError("tf.clip_by_norm has only way='max' and norm_type=2")
     return tf.concat([tf.clip_by_norm(piece, max_norm) for piece in pieces(grads, tensor)], 0)
-
-
-def clip_by_value(grads, max_value=1.0):
-    return tf.clip_by_value(grads, -max_value, max_value)
 
 
 OPS = {}  # calls.txt
