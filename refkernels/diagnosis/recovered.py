@@ -1,4 +1,5 @@
-"""Statistics of rows, recovered from the elements that read them.
+"""Intermediate results, recovered from the elements that read them: statistics of rows, and what a
+constant was added to last.
 
 A mean, a reciprocal deviation or a sum of exponentials enters every element of its row, so least
 squares gives it back, as t ± w; what it was made of follows, and how, in any order of summation:
@@ -6,6 +7,9 @@ squares gives it back, as t ± w; what it was made of follows, and how, in any o
 - they are numbers of a 16-bit format, as the right ones are not: they were kept in it;
 - m² + v are numbers of binary32, where v is a variance: it was E[x²] - m², also where no digit of
   it is left. (m² is rounded, or part of an FMA.)
+
+exp(u) - 1 of any exponential is a number of binary32 less 1: all results are multiples of the last
+digit of exp(u), which the right ones near 0 are not.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, Format
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis.edits import identities
-from refkernels.diagnosis.edits.catalogue import CONDITIONS, by, is_number
+from refkernels.diagnosis.edits.catalogue import CONDITIONS, by, is_number, through
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import Fit
@@ -38,6 +42,7 @@ _WIDE = 3.0  # standard deviations
 _DENSITY, _SQUARE = math.log2(2.0 * math.pi) / 2.0, math.log2(math.e) / 2.0  # of normal numbers
 _ROUNDED = 2.0  # roundings of a statistic, from the number that it was made of
 _LEAST, _ERROR = 0.3, 4.0  # ulps by which the elements of a row err, at least and at most
+_ODD = 0.25  # of multiples, where a half is usual
 _NEAR = 2.0  # spacings between a number that was kept in 16 bits and the right one
 CAP = 12.0  # bits of a row
 _REDUCTIONS = ("mean", "sum", "norm", "max", "item", "pivot")
@@ -84,9 +89,31 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
                     problem, {name: got}, elements=READABLE, written=identities.one_pass
                 )
                 shown = max(shown, _shown(one_pass, name, texts[0]), key=lambda s: np.sum(s.bits))
+            shown = max([shown, *_differences(plain, name)], key=lambda s: np.sum(s.bits))
             least = Evidence.PROVEN if fits[name].ordinary else 0.0  # what rounding explains too
             if np.sum(shown.bits) > least + np.log2(max(shown.tried, 1)):  # the choice's bits
                 yield claim(problem, name, got, plain, shown)
+
+
+def _differences(plain: Screen, name: str) -> Iterator[Recovered]:
+    """The identities that end with a constant that is added, of which all results show the digits;
+    what is merely narrower would mostly be an even multiple of the last one."""
+    losing = [identity for identity in identities.identities(plain.program) if identity.text]
+    for identity in losing if plain.problem.format is BINARY32 else ():
+        taken = identities.taking(identity.kind, identity.number)
+        screen = Screen(plain.problem, plain.outputs, elements=READABLE, written=taken)
+        root = screen.program.graph.outputs[list(screen.question.shapes).index(name)]
+        root = Node("item", ()) if root is None else through(root)
+        terms = [term for term in root.operands if not is_number(term)]
+        if root.op in ("add", "subtract") and len(terms) == 1:
+            got, right = screen.observed[name].got, screen.base[name]
+            term = np.abs(screen.value_of(terms[0])).reshape(-1)
+            last = ulp(term * (1.0 - 2.0**-20), BINARY32)  # of a power of two, rounded down
+            lost = np.log2(last / ulp(right, BINARY32)).clip(0.0, CAP)
+            bits = np.where(formats.round_to(right, BINARY32) % last == 0.0, 0.0, lost)
+            if not np.any(got % last) and np.mean((got / last)[bits > 0.0] % 2.0) > _ODD:
+                details = {"formula": identity.text}
+                yield Recovered(identities.KIND, details, bits, np.arange(got.size), len(losing))
 
 
 def _solved(screen: Screen, name: str) -> SolvedStatistics | None:

@@ -76,7 +76,7 @@ def _held(value: Fraction, to: str | int) -> Fraction:
 
 _EXACT = frozenset(
     (
-        *("array", "move", "broadcast", "store", "saved", "narrow", "stop", "pick", "negative"),
+        *("move", "broadcast", "store", "saved", "narrow", "stop", "pick", "negative"),
         *("absolute", "item", "welford", "max", "pivot", "maximum", "where", "either", "step"),
     )
 )

@@ -26,13 +26,14 @@ LEAST = 16.0  # bits that an edit saves, in all
 
 class NearEdits(NamedTuple):
     """A chain of one or two edits, and the bits that each output costs when it is known. `price`:
-    the bits of what was solved for."""
+    the bits of what was solved for; `formats`: those in which the numbers are the same."""
 
     chain: tuple[Edit, ...]
     distances: Mapping[str, float]
     screen: Screen
     price: float = 0.0
     wrong: Mapping[str, int] = {}
+    formats: tuple[str, ...] = ()
 
     def fits(self, output: str) -> bool:
         """Whether what is left is little enough to ask the oracle."""
@@ -117,6 +118,9 @@ def nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdits
         kept: list[NearEdits] = []
         for finding in of_output[:_COMPARED]:
             same = next((k for k, other in enumerate(kept) if finding.is_same(other)), None)
+            if same is not None:
+                formats = *kept[same].formats, *finding.formats
+                kept[same] = kept[same]._replace(formats=tuple(dict.fromkeys(formats)))
             if same is None and len(kept) < _SURVIVORS:
                 kept.append(finding)
             elif same is not None and finding.plainer(kept[same], name):

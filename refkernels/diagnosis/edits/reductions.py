@@ -28,10 +28,13 @@ _LAST = 3  # reductions, in which one block is missing alike
 _CARRIES = ("none", "one block", "first block", "late", "twice", "own total", "last too large")
 
 
+def _taken(name: str, axis: int, xp: Any, a: Any) -> Any:
+    return getattr(xp, name)(a, axis)
+
+
 def _read_as(other: str, reduction: str, program: Program) -> Iterator[Any]:
     for node in program.of(reduction):
-        change = by(*node.operands)(lambda xp, a, axis=node.option: getattr(xp, other)(a, axis))
-        yield node, {node: change}
+        yield node, {node: by(*node.operands)(partial(_taken, other, node.option))}
 
 
 rule("sum_for_mean", "reduction")(partial(_read_as, "sum", "mean"))
@@ -42,15 +45,13 @@ rule("mean_for_sum", "reduction")(partial(_read_as, "mean", "sum"))
 def other_reductions(program: Program) -> Iterator[Any]:
     for node in program.of("mean", "max"):
         other = "max" if node.op == "mean" else "mean"
-        read = by(*node.operands)(
-            lambda xp, a, axis=node.option, name=other: getattr(xp, name)(a, axis)
-        )
+        read = by(*node.operands)(partial(_taken, other, node.option))
         yield node, {node: read}, {"taken": other, "reduction": node.op}
     for node in program.of("divide"):  # a mean, as pooling writes it
         above, below = node.operands
         total = through(above)
         if total.op == "sum" and (is_number(through(below)) or through(below).op == "array"):
-            highest = by(*total.operands)(lambda xp, a, axis=total.option: xp.max(a, axis))
+            highest = by(*total.operands)(partial(_taken, "max", total.option))
             changes = {total: highest, node: only(above, node.shape)}
             yield node, changes, {"taken": "max", "reduction": "mean"}
 
@@ -87,6 +88,15 @@ def other_norms(program: Program) -> Iterator[Any]:
         for name, norm in _NORMS.items():
             taken = by(*node.operands)(lambda xp, a, axis=node.option, norm=norm: norm(xp, a, axis))
             yield node, {node: taken}, {"norm": name}
+
+
+@rule("other_denominator", "reduction")  # a / sum(b) -> a / max(b), a / norm(b)
+def other_denominators(program: Program) -> Iterator[Any]:
+    sums = (through(node.operands[1]) for node in program.of("divide"))
+    for total in dict.fromkeys(node for node in sums if node.op == "sum"):
+        for name in ("max", "norm"):
+            taken = by(*total.operands)(partial(_taken, name, total.option))
+            yield total, {total: taken}, {"part": total.operands[0], "taken": name}
 
 
 @rule("mean_of_block_means", "reduction")  # of blocks of which the last is shorter

@@ -183,7 +183,8 @@ def _ranges(
 
 def _read(screen: Screen, chain: tuple[Edit, ...], price: float = 0.0) -> NearEdits | None:
     """A chain, and how near it comes."""
-    finding = NearEdits(chain, {}, screen, price)
+    formats = (edit.details["format"] for edit in chain if "format" in edit.details)
+    finding = NearEdits(chain, {}, screen, price, formats=tuple(formats))
     predicted = screen.predicted(finding.changes)
     if predicted is None:
         return None
@@ -383,6 +384,8 @@ def _beside(formula: Formula, right: Formula, chosen: Sequence[Array | bool]) ->
 def _cause(finding: NearEdits) -> tuple[str, dict[str, Any]]:
     """The cause of a chain's first edit, with that of another."""
     (cause, details), *others = (told(edit, finding.screen) for edit in finding.chain)
+    if len(finding.chain) == 1 and "format" in details:
+        details["format"] = " or ".join(finding.formats)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}
     return cause, details

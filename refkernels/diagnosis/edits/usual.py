@@ -60,11 +60,13 @@ def faults_of_op(op: Op, direction: Direction) -> list[Fault]:
 
 
 def worded(edit: Edit) -> dict[str, Any]:
-    """The details of an edit, formulas as text."""
+    """The details of an edit, formulas as text; of one at several places, the text of each."""
     details = {
         name: formula_of(value) if isinstance(value, Node) else value
         for name, value in edit.details.items()
     }
+    if edit.details.get("part") is edit.place and "every" in details:
+        details["part"] = ", ".join(dict.fromkeys(map(formula_of, edit.changes)))
     return {**details, "formula": formula_of(edit.details.get("use", edit.place))}
 
 
