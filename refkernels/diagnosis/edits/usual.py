@@ -65,7 +65,7 @@ def worded(edit: Edit) -> dict[str, Any]:
         name: formula_of(value) if isinstance(value, Node) else value
         for name, value in edit.details.items()
     }
-    if edit.details.get("part") is edit.place and "every" in details:
+    if edit.details.get("part") in edit.changes and "every" in details:
         details["part"] = ", ".join(dict.fromkeys(map(formula_of, edit.changes)))
     return {**details, "formula": formula_of(edit.details.get("use", edit.place))}
 
