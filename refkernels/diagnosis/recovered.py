@@ -103,9 +103,9 @@ def _differences(plain: Screen, name: str) -> Iterator[Recovered]:
         taken = identities.taking(identity.kind, identity.number)
         screen = Screen(plain.problem, plain.outputs, elements=READABLE, written=taken)
         root = screen.program.graph.outputs[list(screen.question.shapes).index(name)]
-        root = Node("item", ()) if root is None else through(root)
-        terms = [term for term in root.operands if not is_number(term)]
-        if root.op in ("add", "subtract") and len(terms) == 1:
+        root = root and through(root)
+        terms = [term for term in root.operands if not is_number(term)] if root else []
+        if root and root.op in ("add", "subtract") and len(terms) == 1:
             got, right = screen.observed[name].got, screen.base[name]
             term = np.abs(screen.value_of(terms[0])).reshape(-1)
             last = ulp(term * (1.0 - 2.0**-20), BINARY32)  # of a power of two, rounded down

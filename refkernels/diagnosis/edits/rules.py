@@ -50,33 +50,37 @@ def again(edit: Edit, program: Program, graph: Graph, more: Iterable[Edit] = ())
 
 
 def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
-    """The edits, which know how many are alike; and those at all places that are alike."""
+    """The edits, which know how many places are alike; and those at all places that are alike."""
     alike: dict[tuple[Any, ...], list[int]] = {}
     for k, edit in enumerate(edits):
-        if edit.family in _BY_USE and list(edit.changes) == [edit.place]:
-            mine, theirs = edit.place.operands, edit.changes[edit.place].operands
-            how = [item for item in edit.details.items() if not isinstance(item[1], Node)]
-            places = [mine.index(operand) for operand in theirs if operand in mine]
-            key = edit.kind, *how, *places, *_looks(edit.place)
-            alike.setdefault(key, []).append(k)
+        change = edit.changes.get(edit.place)
+        mine, theirs = edit.place.operands, change.operands if change else ()
+        how = [item for item in edit.details.items() if not isinstance(item[1], Node)]
+        places = [mine.index(operand) for operand in theirs if operand in mine]
+        key = edit.kind, *map(str, how), *places, *_looks(edit.place)
+        alike.setdefault(key, []).append(k)
     everywhere = []
     for same in alike.values():
-        first, changes = (
-            edits[same[0]],
-            {edits[k].place: edits[k].changes[edits[k].place] for k in same},
-        )
+        first = edits[same[0]]
+        there = {edits[k].place for k in same}
         for k in same:
-            edits[k] = replace(edits[k], alike=len(same))
-        if len(same) > 1 and len(changes) == len(same):
-            everywhere.append(
-                replace(first, changes=changes, details={**first.details, "every": len(same)})
-            )
+            edits[k] = replace(edits[k], alike=len(there))
+        if 1 < len(there) == len(same) and all(_is_of_a_part(edits[k]) for k in same):
+            at = {node: change for k in same for node, change in edits[k].changes.items()}
+            details = {**first.details, "every": len(same)}
+            everywhere.append(replace(first, changes=at, details=details))
     return edits, everywhere
+
+
+def _is_of_a_part(edit: Edit) -> bool:
+    """Whether it edits its place alone, as one of several users may read it."""
+    return edit.family in _BY_USE and list(edit.changes) == [edit.place]
 
 
 def _looks(node: Node, depth: int = 1) -> Iterator[Any]:
     """What a place and its operands are, whichever elements they read."""
-    yield node.op if node.op in ("move", "input") else (node.op, str(node.option))
+    anywhere = node.op in ("move", "input", "truth", "array")
+    yield node.op if anywhere else (node.op, str(node.option))
     yield node.shape
     for operand in node.operands if depth else ():
         yield from _looks(operand, depth - 1)
@@ -84,7 +88,7 @@ def _looks(node: Node, depth: int = 1) -> Iterator[Any]:
 
 def _at_one_use(program: Program, edit: Edit) -> Iterator[Edit]:
     """The edit where one of several users of its place reads it, and as it was for the others."""
-    if edit.family not in _BY_USE or list(edit.changes) != [edit.place]:
+    if not _is_of_a_part(edit):
         return
     users = program.users.get(edit.place, [])
     for user in users if len(users) > 1 else ():

@@ -8,7 +8,8 @@ error. What merely rounds costs a bit or less, and a few large errors do not dec
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -152,7 +153,7 @@ class Screen:
         formula = self.whole = formula if written is None else edited(formula, written)
         if isinstance(formula, PerOutput) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
-        self.formula, self.readings = formula, 0
+        self.formula, self.readings, self.spent = formula, 0, 0.0
         self.missed = set[Hashable]() if missed is None else missed
         self.key_of = KeyOf(self.value_of)
         self.rows = _rows(problem, self.question, outputs, self.names, elements)
@@ -225,18 +226,13 @@ class Screen:
     def affordable(self) -> int:
         """How many readings the budget of a stage of the search allows: elements of nodes, so that
         no answer depends on how fast a machine is."""
-        return int(1.0 / self._cost)
+        return int(1.0 / self._cost(self.program.nodes))
 
-    @cached_property
-    def _cost(self) -> float:
-        """Of a reading, in budgets."""
-        elements = sum(_OVERHEAD + int(np.prod(node.shape)) for node in self.program.nodes)
-        return elements * (1 if self.derive is None else _TAPE) / _BUDGET
-
-    @property
-    def spent(self) -> float:
-        """What all readings have cost, in budgets."""
-        return self.readings and self.readings * self._cost
+    def _cost(self, nodes: Collection[Node]) -> float:
+        """Of reading nodes, in budgets; a gradient goes through all of them."""
+        nodes = self.program.nodes if self.derive else nodes
+        elements = sum(_OVERHEAD + math.prod(node.shape) for node in nodes)
+        return elements * (_TAPE if self.derive else 1) / _BUDGET
 
     def depends_on_pivot(self, changes: Edits) -> bool:
         """Whether a result changes with a pivot, which mathematically it must not."""
@@ -250,7 +246,7 @@ class Screen:
 
     def predicted(self, changes: Edits, elsewhere: bool = False) -> Predicted | None:
         """The outputs of the edited program, by name; None where its shapes do not fit."""
-        self._count()
+        self._count(set(_affected(self.program.users, changes)))
         reader = self.elsewhere if elsewhere else self.reader
         try:
             with np.errstate(all="ignore"):
@@ -258,8 +254,8 @@ class Screen:
         except (ValueError, IndexError, TypeError):
             return None  # an axis of another length has no place here
 
-    def _count(self) -> None:
-        self.readings += 1
+    def _count(self, nodes: Collection[Node]) -> None:
+        self.readings, self.spent = self.readings + 1, self.spent + self._cost(nodes)
         self.problem.read["edits"] += 1
 
     def _named(self, values: list[Any]) -> Predicted:
@@ -279,7 +275,7 @@ class Screen:
     def distances_of(self, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, float]:
         """Of the program of some other inputs and params, without edits; none where these do not
         fit."""
-        self._count()
+        self._count(self.program.nodes)
         given, settings = {**self.problem.inputs, **inputs}, {**self.problem.params, **params}
         try:
             question = self.definition.question(self.direction, given, settings)
