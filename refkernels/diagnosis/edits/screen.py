@@ -153,7 +153,7 @@ class Screen:
         formula = self.whole = formula if written is None else edited(formula, written)
         if isinstance(formula, PerOutput) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
-        self.formula, self.readings, self.spent = formula, 0, 0.0
+        self.formula, self.spent = formula, 0.0
         self.missed = set[Hashable]() if missed is None else missed
         self.key_of = KeyOf(self.value_of)
         self.rows = _rows(problem, self.question, outputs, self.names, elements)
@@ -255,7 +255,7 @@ class Screen:
             return None  # an axis of another length has no place here
 
     def _count(self, nodes: Collection[Node]) -> None:
-        self.readings, self.spent = self.readings + 1, self.spent + self._cost(nodes)
+        self.spent += self._cost(nodes)
         self.problem.read["edits"] += 1
 
     def _named(self, values: list[Any]) -> Predicted:

@@ -229,11 +229,11 @@ def _numbers(
         if (knob.kind == CONSTANT or knob.begins) == constant
         and (key := screen.key_of(knob)) not in screen.missed
     ]
-    most, tried = screen.readings + screen.affordable, 0
+    most, tried = screen.spent + 1.0, 0
     whole = any(np.array_equal(y, np.rint(y)) for y in screen.base.values())
     found: list[NearEdits] = []
     for knob, key in families:
-        if screen.readings > most:
+        if screen.spent > most:
             break
         tried += 1
         before = len(found)
@@ -402,7 +402,7 @@ def _first(
 
 _limits = functools.partial(_numbers, constant=False)
 _repeated = functools.partial(_single, repeated=True)
-_ONE = (_first, _ranges, _repeated, _moved, _limits)  # stages that look for one fault
+_ONE = (_first, _ranges, _moved, _limits, _repeated)  # stages that look for one fault
 
 
 def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Graph) -> Edits:
