@@ -402,7 +402,7 @@ def _first(
 
 _limits = functools.partial(_numbers, constant=False)
 _repeated = functools.partial(_single, repeated=True)
-_ONE = (_first, _ranges, _moved, _limits, _repeated)  # stages that look for one fault
+_ONE = (_first, _ranges, _repeated, _moved, _limits)  # stages that look for one fault
 
 
 def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Graph) -> Edits:
