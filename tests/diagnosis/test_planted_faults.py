@@ -362,6 +362,18 @@ for function, unit in zip((np.sin, np.cos, np.tan, np.sin), UNITS, strict=True):
 for shape in ((12, 12), (12, 20), (5, 6, 7)):
     fault = of("tanh", {"x": normal(*shape)})
     fault("axes_exchanged", lambda x: np.tanh(x).swapaxes(-1, -2).reshape(x.shape))
+for name, y in (("expm1", lambda e: e - 1), ("tanh", lambda e: 1 - 2 / (e * e + 1))):
+    fault = of(name, {"x": normal(300)}, kind=F)
+    # An exponential that no model has.
+    fault("unstable_identity", lambda x, y=y: y((np.exp(x) * (1 + 1e-7 * np.sin(9 * x))).astype(F)))
+fault = of("expm1", {"x": normal(300)})
+fault.never("unstable_identity", lambda x: np.expm1(x).astype(ml_dtypes.bfloat16).astype(float))
+fault.never("unstable_identity", lambda x: np.expm1(x).astype(np.float16).astype(float))
+fault = of("router", {"logits": normal(24, 16)}, k=16, renormalise=True)
+fault(
+    "other_denominator", lambda logits: (e := shifted(logits)) / np.sqrt((e * e).sum(-1)[:, None])
+)
+fault("other_denominator", lambda logits: shifted(logits), taken="max")
 fault = of("selu", POINTS)
 fault("alpha_left_out", lambda x: SCALE * np.where(x > 0, x, np.expm1(x)))
 fault = of("elu", POINTS, alpha=0.7)
