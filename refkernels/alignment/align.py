@@ -14,7 +14,7 @@ from refkernels.alignment.clipping import Clipping, clipping, scalings, shared
 from refkernels.alignment.comparison import coarse_places, departure, null_directions
 from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.differences import RunDifference, differences, judged_by_calls, notes
-from refkernels.alignment.local import LocalTruth, judge_run
+from refkernels.alignment.local import Judged, LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of
 from refkernels.alignment.run import CaptureError, Run
@@ -77,7 +77,8 @@ def align(
         raise CaptureError(
             f"Steps to judge: {requested}; captured steps: {available}. Choose among these."
         )
-    local = tuple(judge_run(run, chosen, progress) for run in runs)
+    judged: Judged = {}
+    local = tuple(judge_run(run, chosen, progress, judged) for run in runs)
     null_runs, seed_runs = [_run(folder) for folder in nulls], [_run(folder) for folder in seeds]
     noise = noise_of(runs, local, null_runs) if null_runs and len(runs) > 1 else None
     return conclude(runs, local, null_runs, seed_runs, names, chosen, noise)

@@ -1,5 +1,5 @@
-"""How gradients change between the backward pass and the update: by one factor for all, by one for
-each group or tensor, by a clamp, or not at all.
+"""How gradients change between the backward pass and the update: by one factor for all (or for all
+but a few), by one for each group or tensor, by a clamp, or not at all.
 
 A factor f is known as an interval, since every element is g f within one float of its own format.
 Clipping by a norm has one threshold c = f (n + eps) in every step that clips; from one step, c
@@ -15,12 +15,13 @@ import itertools
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Rank, Run, StepTensors
+from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
@@ -86,7 +87,8 @@ class Clipping:
     """How a run changes its gradients, over its captured steps. `thresholds`: that of all steps, by
     the eps added to the norm; `constant`: a factor that does not depend on the norm; `divisors`:
     whole numbers that divide all gradients of a step, as parts or a loss scale do; `least`: an
-    upper bound on the smallest factor; `received`: the norms that updates receive."""
+    upper bound on the smallest factor; `received`: the norms that updates receive; `left_out`:
+    parameters that the one factor of all others leaves as they are."""
 
     scope: Scope
     steps: tuple[int, ...]
@@ -96,6 +98,7 @@ class Clipping:
     least: float = 1.0
     received: tuple[float, ...] = ()
     divisors: tuple[int, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,12 +129,16 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
             pairs[name] = (before, after)
     if not pairs or not all(np.isfinite(to_float64(before)).all() for before, _ in pairs.values()):
         return None  # overflowed gradients show nothing
-    received = _norm(after for _, after in pairs.values())
-    if all(before.tobytes() == after.tobytes() for before, after in pairs.values()):
+    received = math.hypot(*(norm(after) for _, after in pairs.values()))
+    kept = {name: name for name, (old, new) in pairs.items() if old.tobytes() == new.tobytes()}
+    if len(kept) == len(pairs):
         return Scaling(step, rank.rank, "none", received=received)
+    kept = {name: name for name in kept if np.any(pairs[name][0])}
     groups = {name: str(rank.parameters[name].group) for name in pairs}
     scopes: tuple[tuple[Scope, Mapping[str, str]], ...] = (
-        ("global", dict.fromkeys(pairs, "")), ("group", groups), ("tensor", {n: n for n in pairs}),
+        ("global", dict.fromkeys(pairs, "")), ("group", groups),
+        *([("global", dict.fromkeys(pairs, "") | kept)] if len(pairs) - len(kept) > 1 else ()),
+        ("tensor", {n: n for n in pairs}),
     )  # fmt: skip
     tensor_factors = {name: factor_between(*pair) for name, pair in pairs.items()}
     for scope, part_of in scopes:
@@ -141,12 +148,12 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
                 part: [before for name, (before, _) in pairs.items() if part_of[name] == part]
                 for part in factors
             }
-            norms = {part: _norm(arrays) for part, arrays in scaled.items()}
+            norms = {part: math.hypot(*map(norm, arrays)) for part, arrays in scaled.items()}
             sizes = {part: sum(a.size for a in arrays) for part, arrays in scaled.items()}
             longest = {part: max(a.size for a in some) + len(some) for part, some in scaled.items()}
             unit = max(_UNIT, *(formats.of(after).u for _, after in pairs.values()))
-            line = next((line for line in rank.lines if line.step == step), None)
-            logged = None if line is None or scope != "global" else line.values.get("clip_norm")
+            lines = (line for line in rank.lines if line.step == step and scope == "global")
+            logged = next((line.values.get("clip_norm") for line in lines), None)
             reported = logged if isinstance(logged, float) else None
             return Scaling(
                 step, rank.rank, scope, factors, norms, None, unit, sizes, reported, received,
@@ -174,18 +181,19 @@ def scalings(run: Run, chosen: Container[int] | None = None) -> tuple[Scaling, .
 def shared(a: Sequence[Scaling], b: Sequence[Scaling]) -> tuple[Clipping | None, Clipping | None]:
     """How two runs change their gradients in the steps that both captured."""
     steps_a, steps_b = ({(one.step, one.rank) for one in side} for side in (a, b))
-    shared_a, shared_b = (
-        [one for one in side if (one.step, one.rank) in steps_a & steps_b] for side in (a, b)
-    )
-    return clipping(shared_a), clipping(shared_b)
+    both = steps_a & steps_b
+    a, b = ([one for one in side if (one.step, one.rank) in both] for side in (a, b))
+    return clipping(a), clipping(b)
 
 
 def clipping(step_scalings: Sequence[Scaling]) -> Clipping | None:
     """How a run changes its gradients; None where no step shows it."""
     if not step_scalings:
         return None
-    outcome = _clipping(step_scalings)
-    return replace(outcome, received=tuple(step.received for step in step_scalings))
+    outcome, received = _clipping(step_scalings), tuple(step.received for step in step_scalings)
+    kept = [{*step.factors} - {""} for step in step_scalings if "" in step.factors]
+    left_out = tuple(sorted(set.intersection(*kept))) if kept else ()
+    return replace(outcome, received=received, left_out=left_out)
 
 
 def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
@@ -196,7 +204,7 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     if not scaled:
         changed = [step for step in step_scalings if step.scope != "none"]
         return Clipping("none", steps, divisors=_divisors(changed))
-    widest = max((step.scope for step in scaled), key=_WIDTH.index)
+    widest = max((step.scope for step in scaled), key=get_args(Scope).index)
     if widest in ("value", "other"):
         return Clipping(widest, steps, limit=scaled[0].limit)
     factors = [factor for step in scaled for factor in step.factors.values()]
@@ -205,17 +213,13 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     norms = [norm for step in scaled for norm in step.norms.values()]
     room = 1 + 8 * _FACTOR * max(step.unit for step in scaled)
     divisors = () if constant is None else _divisors(scaled)
-    if constant is not None and len(factors) > 1 and max(norms) > min(norms) * room:
-        return Clipping(widest, steps, constant=constant, least=least, divisors=divisors)
+    fixed = constant is not None and len(factors) > 1 and max(norms) > min(norms) * room
     thresholds = {added: ends for added in ADDED if (ends := _threshold(scaled, added)) is not None}
-    if all(high - low <= _CLOSE * low for low, high in thresholds.values()):
-        written = {added: ends for added, ends in thresholds.items() if _is_written(scaled, added)}
-        if divisors and not written:
-            return Clipping(widest, steps, constant=constant, least=least, divisors=divisors)
-        thresholds = written or thresholds
-    elif divisors:
+    close = all(high - low <= _CLOSE * low for low, high in thresholds.values())
+    written = {a: ends for a, ends in thresholds.items() if close and _is_written(scaled, a)}
+    if fixed or (divisors and not written):
         return Clipping(widest, steps, constant=constant, least=least, divisors=divisors)
-    return Clipping(widest, steps, thresholds, least=least, divisors=divisors)
+    return Clipping(widest, steps, written or thresholds, least=least, divisors=divisors)
 
 
 def _divisors(scaled: Sequence[Scaling]) -> tuple[int, ...]:
@@ -255,9 +259,6 @@ def _is_written(scaled: Sequence[Scaling], added: float) -> bool:
     number = float(f"{sum(ends) / 2:.1e}")
     exact = _threshold(scaled, added, _EXACT) if math.frexp(number)[0] == 0.5 else ends
     return exact is not None and exact[0] <= number <= exact[1]
-
-
-_WIDTH = ("none", "global", "group", "tensor", "value", "other")
 
 
 def factor_between(before: Array, after: Array) -> Interval:
@@ -302,7 +303,7 @@ def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | 
 
 def _difference(a: Clipping, b: Clipping) -> ClipDifference | None:
     clips = a, b
-    if a.scope != b.scope:
+    if (a.scope, len(a.left_out)) != (b.scope, len(b.left_out)):
         if "none" not in (a.scope, b.scope):
             return ClipDifference(clips, "clip_scope")
         run = "A" if a.scope == "none" else "B"
@@ -368,13 +369,3 @@ def _intersection(intervals: Iterable[Interval]) -> Interval | None:
     low = max((interval[0] for interval in ends), default=1.0)
     high = min((interval[1] for interval in ends), default=0.0)
     return (low, high) if low <= high else None
-
-
-def _norm(arrays: Iterable[Array]) -> float:
-    wide = [to_float64(array).reshape(-1) for array in arrays]
-    largest = max((float(np.max(np.abs(array), initial=0.0)) for array in wide), default=0.0)
-    if not 0.0 < largest < math.inf:
-        return largest
-    return largest * math.sqrt(
-        math.fsum(float(np.sum(np.square(array / largest))) for array in wide)
-    )

@@ -16,16 +16,15 @@ from typing import Literal
 
 import numpy as np
 
-from refkernels.alignment.clipping import LEAST_SCALE, factor_between
+from refkernels.alignment.clipping import LEAST_SCALE, clipping, scaling
 from refkernels.alignment.local import LocalTruth
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.parts import FactorCause, cause
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
+from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
 
-_PARTS = 2.0**10  # the largest number of a batch's parts that gradients are divided by
-_CLOSE = 2.0**-20  # relative width of a factor that is a whole number's inverse, and not by chance
 _CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip", "update"]
 
@@ -84,22 +83,20 @@ def departure(
     Steps that the runs did not begin alike are skipped, and so are values that depend on random
     numbers. `coarse`: those of `coarse_places`."""
     a, b = run_a.first, run_b.first
-    several = max(a.world_size, b.world_size) > 1
     if a.draws.outside or b.draws.outside:
         return None
-    lines_by_step = {line.step: line for line in a.lines}, {line.step: line for line in b.lines}
-    steps = sorted(set(a.steps) & set(b.steps))
-    for step in steps:
+    lines = [{line.step: line for line in rank.lines} for rank in (a, b)]
+    for step in sorted(set(a.steps) & set(b.steps)):
         tensors = a.tensors(step), b.tensors(step)
-        lines_of_step = lines_by_step[0][step], lines_by_step[1][step]
+        line_a, line_b = (lines_by_step[step] for lines_by_step in lines)
         if not _begin_alike(*tensors, matched):
             continue
         found_departure = None
-        if lines_of_step[0].batch_hash == lines_of_step[1].batch_hash:
-            found_departure = _departure(a, b, tensors, matched, *lines_of_step, coarse or {})
+        if line_a.batch_hash == line_b.batch_hash:
+            found_departure = _departure(a, b, tensors, matched, line_a, line_b, coarse or {})
         if found_departure is not None and found_departure.stage == "forward":
             return found_departure
-        if found_departure is not None or several:
+        if found_departure is not None or max(a.world_size, b.world_size) > 1:
             batch_cause = cause(run_a, run_b, step, matched)
             if found_departure is not None:
                 return replace(found_departure, cause=batch_cause)
@@ -119,8 +116,7 @@ def _departure(
     if scale is not None and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
         # Clipping by the norm removes any factor. Only where one run leaves its gradients unchanged
         # or divides them, and the updates agree, has the other run removed the factor itself.
-        both_clip = all(_clips(*side) for side in zip((a, b), tensors, strict=True))
-        scale = None if both_clip else scale
+        scale = None if _clips(a, line_a.step) and _clips(b, line_b.step) else scale
     if scale is not None:
         compared = _comparisons(a, b, tensors, matched, line_a, line_b, scale)
         pairs = list(_resolved(compared, line_a.step, coarse))
@@ -155,18 +151,12 @@ def _removed_factor(parted: _Comparison, pairs: list[_Comparison]) -> float | No
     return power if scales else factor
 
 
-def _clips(rank: Rank, tensors: StepTensors) -> bool:
+def _clips(rank: Rank, step: int) -> bool:
     """Whether gradients are changed between the backward pass and the update, except by one
     division by a whole number."""
-    names = rank.parameters
-    gradients = [(tensors.gradient(name, "backward"), tensors.received(name)) for name in names]
-    pairs = [(old, new) for old, new in gradients if old is not None and new is not None]
-    if all(np.array_equal(before, after) for before, after in pairs):
-        return False
-    lows, highs = zip(*(factor_between(before, after) for before, after in pairs), strict=True)
-    low, high = max(lows), min(highs)
-    parts = round(1 / low) if 1 / _PARTS < low < math.inf else 0
-    return not (parts and low <= 1 / parts <= high <= low * (1 + _CLOSE))
+    found = scaling(rank, step, rank.tensors(step))
+    clip = None if found is None else clipping([found])
+    return clip is not None and clip.scope != "none" and not clip.divisors
 
 
 def _same_factor(first: _Comparison, second: _Comparison) -> bool:
@@ -262,10 +252,8 @@ def _gradients(
 
 def _share_left(before: Array | None, after: Array) -> float:
     """The share of a gradient that clipping, or removing a loss scale, leaves."""
-    if before is None:
-        return 1.0
-    sizes = [float(np.linalg.norm(gradient.astype(np.float64))) for gradient in (before, after)]
-    return sizes[1] / sizes[0] if 0.0 < sizes[0] < math.inf else 1.0
+    size = 0.0 if before is None else norm(before)
+    return norm(after) / size if 0.0 < size < math.inf else 1.0
 
 
 def _integer_inputs_differ(call_a: LayerCall, call_b: LayerCall) -> bool:
@@ -284,11 +272,8 @@ def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:
     """The largest norm of the cotangents of a layer that has the parameter, by parameter."""
     largest: dict[str, float] = {}
     for layer in rank.layers.values():
-        sizes = [
-            float(np.linalg.norm(cotangent.astype(np.float64)))
-            for call in tensors.calls(layer.name)
-            for cotangent in call.cotangents.values()
-        ]
+        calls = tensors.calls(layer.name)
+        sizes = [norm(cotangent) for call in calls for cotangent in call.cotangents.values()]
         for name in layer.parameters.values():
             largest[name] = max(largest.get(name, 0.0), *sizes, 0.0)
     return largest
@@ -302,8 +287,7 @@ def null_directions(rank: Rank, step: int) -> tuple[str, ...]:
         gradient = tensors.gradient(name, "backward")
         if gradient is None or not size < math.inf:
             continue
-        norm = float(np.linalg.norm(gradient.astype(np.float64)))
-        if 0.0 < norm <= size * 2.0 ** (-formats.of(gradient).p / 2):
+        if 0.0 < norm(gradient) <= size * 2.0 ** (-formats.of(gradient).p / 2):
             names.append(name)
     return tuple(names)
 
@@ -319,18 +303,18 @@ def _compared_arrays(
         if array_a.shape != array_b.shape or array_a.dtype.kind not in "fV" or not array_a.size:
             continue
         digits = 2.0 ** (-min(formats.of(array_a).p, formats.of(array_b).p) / 2)
-        values_a = array_a.astype(np.float64).reshape(-1)
-        values_b = array_b.astype(np.float64).reshape(-1) / scale
-        norms = float(np.linalg.norm(values_a)), float(np.linalg.norm(values_b))
+        norms = norm(array_a), norm(array_b) / scale
         size = max(norms[0], math.sqrt(digits) * floor)
-        if not 0.0 < size < math.inf or not np.isfinite(values_b).all():
+        if not 0.0 < size < math.inf or not math.isfinite(norms[1]):
             continue
         if max(norms) <= _CANCELLED * digits * floor:
             continue
-        apart = float(np.linalg.norm(values_b - values_a)) / size
-        factor = float(np.dot(values_a, values_b)) / size**2
+        if scale == 1.0 and np.array_equal(array_a, array_b):
+            yield _Comparison(stage, where, what, 0.0, 1.0, digits)
+            continue
+        values_a, values_b = array_a.astype(np.float64), array_b.astype(np.float64) / scale
+        apart = norm(values_b - values_a) / size
+        factor = float(np.vdot(values_a, values_b)) / size**2
         multiple = array_a.size > 1 or _is_whole(factor, digits)
-        multiple = multiple and float(
-            np.linalg.norm(values_b - factor * values_a)
-        ) <= digits * size * abs(factor)
+        multiple &= norm(values_b - factor * values_a) <= digits * size * abs(factor)
         yield _Comparison(stage, where, what, apart, factor if multiple else None, digits)

@@ -2,6 +2,7 @@
 
 An output within its bound, with errors like the plain algorithm's, is rounding. Any other is
 explained; once an op's same outputs have shown one cause in several places, without a search.
+What another run has asked and answered with the same bits is judged once.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _DENOMINATORS = frozenset(
     ("sum_instead_of_mean", "all_rows_denominator", "row_count_denominator", "batch_denominator")
 )  # of a loss's rows, each a factor of its gradient
 _Causes = dict[str, dict[str, Any]]  # by output
+Judged = dict[bytes, list["LocalJudgement"]]  # by the digest of a question and its answer
 _SEARCHES = 2  # searches for one op and type before its cause is taken to be the same
 
 
@@ -143,8 +145,10 @@ def judge_run(
     run: Run,
     chosen: tuple[int, ...] | None = None,
     progress: Callable[[str], None] = lambda line: None,
+    judged: Judged | None = None,
 ) -> LocalTruth:
-    """Judges all captured steps of all ranks, or the chosen ones."""
+    """Judges all captured steps of all ranks, or the chosen ones; `judged`: those of other runs."""
+    judged = {} if judged is None else judged
     judgements: list[LocalJudgement] = []
     unjudged: dict[Unjudged, None] = {}
     searched: dict[tuple[str, ...], list[_Causes]] = {}
@@ -157,11 +161,16 @@ def judge_run(
                 if isinstance(item, Unjudged):
                     unjudged[item] = None
                     continue
+                digest = item.digest
                 try:
-                    judgements += _judged(item, searched)
+                    if digest not in judged:
+                        judged[digest] = _judged(item, searched)
                 except (ValueError, TypeError) as error:
-                    reason = str(error).rstrip(".")
-                    unjudged[Unjudged(item.place.name, item.type, reason)] = None
+                    unjudged[Unjudged(item.place.name, item.type, str(error).rstrip("."))] = None
+                    continue
+                for judgement in judged[digest]:
+                    worst = judgement.worst if item.parts else item.place.name
+                    judgements.append(replace(judgement, place=item.place, worst=worst))
     missing = tuple(dict.fromkeys(remark for rank in run.ranks for remark in rank.not_captured))
     in_order = sorted(judgements, key=lambda judgement: judgement.place.when)
     sees_functions = all(  # a recorded layer that contains layers hides its own computations

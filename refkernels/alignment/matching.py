@@ -17,6 +17,7 @@ import numpy as np
 from refkernels.alignment.kinds import ROLES, WEIGHTS, LayerKind, kind_of, synonyms
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import CaptureError, Layer, Rank, StepTensors
+from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
 
 
@@ -107,10 +108,8 @@ def untied(a: StepTensors, b: StepTensors, matched: Matched) -> Iterator[tuple[s
             if whole is None or one is None or two is None or not np.any(one):
                 continue
             if whole.shape == one.shape == two.shape:
-                wide = whole.astype(np.float64)
-                apart = one.astype(np.float64) + two.astype(np.float64) - wide
-                close = 2.0 ** (-formats.of(whole).p / 2) * np.linalg.norm(wide)
-                if np.linalg.norm(apart) <= close:
+                apart = one.astype(np.float64) + two.astype(np.float64) - whole
+                if norm(apart) <= 2.0 ** (-formats.of(whole).p / 2) * norm(whole):
                     yield run, name, twin
 
 

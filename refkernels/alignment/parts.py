@@ -20,6 +20,7 @@ from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepTensors
+from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
@@ -120,10 +121,10 @@ def _kept(a: Rank, b: Rank, step: int, matched: Matched) -> FactorCause | None:
             its = other.tensors(step).gradient(twin, "backward")
             if last is None or now is None or its is None or now.shape != its.shape:
                 continue
-            kept, digits = to_float64(last), 2.0 ** (-formats.of(last).p / 2)
-            sizes.append(float(np.linalg.norm(kept)))
-            apart.append(float(np.linalg.norm(to_float64(now) - to_float64(its) - kept)))
-        if np.linalg.norm(apart) < digits * np.linalg.norm(sizes):
+            digits = 2.0 ** (-formats.of(last).p / 2)
+            sizes.append(norm(last))
+            apart.append(norm(to_float64(now) - to_float64(its) - to_float64(last)))
+        if math.hypot(*apart) < digits * math.hypot(*sizes):
             return FactorCause("kept_gradients", run)
     return None
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from refkernels.op import Direction
@@ -51,6 +53,16 @@ class CapturedQuestion:
     own: tuple[str, ...] = ()
     elsewhere: bool = False
     users: bool = False
+
+    @property
+    def digest(self) -> bytes:
+        """Of all but the place: what a judgement depends on."""
+        rest = replace(self, place=Place(0, "forward", ""), inputs={}, outputs={})
+        digest = hashlib.sha256(repr(rest).encode())
+        for name, array in (*self.inputs.items(), *self.outputs.items()):
+            digest.update(f"{name}{array.dtype}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        return digest.digest()
 
     def part(self, index: int) -> str:
         """The parameter that an element of the concatenation belongs to."""

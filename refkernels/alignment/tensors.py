@@ -46,6 +46,12 @@ def json_of(text: str, where: str) -> Any:
         raise CaptureError(f"{where} is not JSON: {error}.") from None
 
 
+def norm(array: Array) -> float:
+    """The Euclidean norm in float64, of an array that is not copied for it."""
+    values = array.reshape(-1)
+    return math.sqrt(np.einsum("i,i->", values, values, dtype=np.float64, casting="unsafe"))
+
+
 class TensorFile(Mapping[str, Array]):
     """The tensors of a safetensors file by name: read-only arrays on the mapped file.
 

@@ -36,14 +36,12 @@ class TraceDifference:
 @dataclass(frozen=True)
 class CallComparison:
     """What the calls of one step show. `complete`: whether all that B's update receives has
-    partners in A, or would have them after the differences; `unseen`: what was not recorded;
-    `pieces`: the runs compute on other parts of the batch."""
+    partners in A, or would have them after the differences; `unseen`: what was not recorded."""
 
     step: int
     differences: tuple[TraceDifference, ...]
     complete: bool
     unseen: tuple[str, ...]
-    pieces: bool = False
 
     @property
     def decides(self) -> bool:
@@ -112,8 +110,7 @@ def _compared(sides: tuple[Rank, Rank], step: int) -> CallComparison | None:
         found = json.loads(out.read_text("utf-8"))
     unseen = tuple(f"{item['run']}: {item['reason']}" for item in found["unseen"])
     differing = tuple(_difference(one) for one in found["differences"])
-    pieces = bool(found.get("pieces"))
-    return CallComparison(step, differing, bool(found["complete"]), unseen, pieces)
+    return CallComparison(step, differing, bool(found["complete"]), unseen)
 
 
 def _difference(found: Mapping[str, Any]) -> TraceDifference:

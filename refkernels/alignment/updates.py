@@ -26,7 +26,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.op import Op
 
 _Part = tuple[str, dict[str, Array], dict[str, Array]]  # a parameter, before and after
-_MOST = 2**17  # elements of a question, but for those that are far from float64's step
+_MOST = 2**15  # elements of a question, but for those that are far from float64's step
 _DECOUPLED = "decoupled_weight_decay"
 _FEWEST = 64  # of them, in each parameter
 _FAR = 4.0  # times the farthest of the elements at even distances

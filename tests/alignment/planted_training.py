@@ -151,10 +151,9 @@ def clip(planted, model, optimizer):
     elif planted == "clip_each_parameter":
         for p in model.parameters():
             torch.nn.utils.clip_grad_norm_([p], 0.5)
-    elif planted == "clip_at_one":
-        return torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     else:
-        return torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        clipped = list(model.parameters())[planted == "clip_but_first" :]
+        return torch.nn.utils.clip_grad_norm_(clipped, 1.0 if planted == "clip_at_one" else 0.5)
     return None
 
 

@@ -25,6 +25,7 @@ MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
     "window": ("added", None, None, 2),
     "untransposed": ("transposed", None, None, 2),
     "swapped": ("swapped", "gate", "up", 2),
+    "values": ("swapped", "k", "v", 2),  # exchanged behind their projections, in front of RoPE
     "gelu": ("function", "silu", "gelu", 2),
     "residual": ("left_out", None, None, 2),
     "other_sense": ("replaced", "neg, cat", "neg, cat", 4),

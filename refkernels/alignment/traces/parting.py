@@ -24,6 +24,7 @@ KINDS = (
     "omitted", "constant", "number", "left_out", "exchanged", "transposed", "order", "swapped",
     "function", "operand",
 )  # fmt: skip
+MORE = ("left_out", "swapped")  # can make more than any one value in the place of another
 
 
 def varied(told):
@@ -59,10 +60,10 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
     goal, trials, shorter, reached = most or math.inf, 0, None, 0
     near, lone = edits.boundary(side, other, its, shown), edits.leaves_for(side)
 
-    def edits_of(kind):
-        return (one for call in calls for one in tried(kind, side, call, shown, near, lone))
+    def edits_of(chosen):
+        return (e for k in chosen for c in calls for e in tried(k, side, c, shown, near, lone))
 
-    for told, edit in edits_of("left_out"):  # a call left out can make more than any replacement
+    for told, edit in edits_of([kind for kind in kinds if kind in MORE]):
         hits = len(made(edit)) if made(edit, REACH) else 0
         if hits > reached:
             shorter, reached = (told, edit), hits
@@ -70,9 +71,9 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
     if not several:
         kinds = sorted(kinds, key="number".__eq__)  # too many explain the one number of a loss
     for kind in kinds:
-        if kind == "left_out" and reached > max(most, 0):
+        if shorter and kind == shorter[0]["edit"] and reached > max(most, 0):
             best, most = shorter, reached
-        for told, edit in edits_of(kind) if kind != "left_out" and most < goal else ():
+        for told, edit in edits_of([kind]) if kind not in MORE and most < goal else ():
             trials += 1
             if trials > TRIALS or most >= goal:
                 return best
@@ -251,7 +252,6 @@ def compare(program_a, program_b):
         record["complete"] = True
         return record
     if in_pieces(pair):
-        record["pieces"] = True
         return record
     if redrawn(pair):
         record["unseen"].append({"run": "B", "reason": "it drew other random numbers than A"})

@@ -267,14 +267,14 @@ def _clip(run: str, clip: Record, words: Texts, eps: bool = True) -> str:
         return words("clip:value", run=run, limit=_short(clip["limit"]))
     if clip["constant"] is not None:
         return words("clip:constant", run=run, low=_roundest(*clip["constant"]))
-    scope = words[f"scope:{clip['scope']}"]
+    others = ", ".join(map(escaped, clip["left_out"][:3]))
+    scope = words(f"scope:{'others' if others else clip['scope']}", names=others)
     if not clip["thresholds"]:
         return words("clip:unknown", run=run, scope=scope)
     added = "both" if len(clip["thresholds"]) > 1 else next(iter(clip["thresholds"]))
     threshold = _roundest(*_middle(*next(iter(clip["thresholds"].values()))))
     added = words[f"added:{added}"] if eps else ""
-    told = {"run": run, "scope": scope, "threshold": threshold, "added": added}
-    sentence = words("clip:threshold", **told)
+    sentence = words("clip:threshold", run=run, scope=scope, threshold=threshold, added=added)
     return sentence + words("clip:or_divided", numbers=numbers) if numbers else sentence
 
 
