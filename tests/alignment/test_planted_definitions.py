@@ -41,7 +41,7 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "clip_left_out": ("right", 0, "clip", "B leaves them unchanged"),
     "clip_each_group": ("right", 0, "clip", "B scales them by one factor for each parameter group"),
     "clip_each_parameter": ("right", 0, "clip", "by one factor for each parameter, as clipping"),
-    "clip_but_first": ("right", 0, "clip", "for all parameters but embed.weight, as clipping"),
+    "clip_but_first": ("right", 0, "clip", "for all parameters but bias, as clipping"),
     "clip_at_one": ("right", 0, "clip", "for all parameters, as clipping at 1 would"),
     "late_schedule": ("right", 1, "schedule", "B is one step late"),
     "stale_batch": ("right", 1, "data", "the other run's batches, one step late"),
@@ -168,7 +168,7 @@ def test_clipping_is_read_from_gradients(runs: Path) -> None:
     }
     scopes = [clip.scope if clip else "" for clip in clips.values()]
     assert scopes == ["global", "none", "group", "tensor", "global"]
-    assert [clip.left_out for clip in clips.values() if clip][-2:] == [(), ("embed.weight",)]
+    assert [clip.left_out for clip in clips.values() if clip][-2:] == [(), ("bias",)]
     assert clips["right"] is not None
     for low, high in clips["right"].thresholds.values():  # 1e-6 is too little beside a norm of 11
         assert low <= 0.5 <= high < low + 1e-6
