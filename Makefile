@@ -4,8 +4,8 @@
 # make hunt     the tests on all examples and ten times the random ones, new ones, and all tests of
 #               operators that ONNX and PyTorch have; HUNT=100
 # make lint     style and types          make bench   accuracy and speed, results kept
-# make gpu      torch on a GPU: all ops, TF32 off and on, and the sweeps; TORCH=/path/to/its/python;
-#               SWEEPS=1: the sweeps alone; it may be stopped at any moment, and goes on when asked again
+# make gpu      torch on a GPU: all ops, TF32 off and on, orders, sweeps; TORCH=/path/to/its/python;
+#               SWEEPS=1: orders and sweeps; it may be stopped at any moment, and goes on when asked again
 # make docs     the site, from docs/ and the code, into site/; its links are checked
 # make table    docs/table.md and the other tables, from the kept records
 # make notebooks   run notebooks/*.ipynb against the frameworks (make test does it too)

@@ -4,11 +4,8 @@ import compileall
 import os
 from pathlib import Path
 
-HERE = Path(__file__).parent.parent / "refkernels"
 
-
-def keep(*packages: Path) -> None:
-    """Compile the packages' modules, as pip does, and let later processes keep theirs too."""
+def keep() -> None:
+    """Compile the package's modules, as pip does, and let later processes keep theirs too."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    for package in packages or (HERE,):
-        compileall.compile_dir(package, quiet=2)
+    compileall.compile_dir(Path(__file__).parent.parent / "refkernels", quiet=2)

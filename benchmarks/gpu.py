@@ -1,8 +1,9 @@
-"""torch on a GPU, beside its CPU, against the oracles: TF32 off and on, all ops; then the sweeps.
+"""torch on a GPU, beside its CPU, against the oracles: TF32 off and on, all ops; then the orders of
+its sums and the sweeps.
 
     make gpu                                 where `refkernels env list` shows a torch with CUDA
     make gpu TORCH=/path/to/its/python       (remembered, as `refkernels env add torch` does)
-    make gpu SWEEPS=1                        the sweeps alone, for a GPU of a few minutes
+    make gpu SWEEPS=1                        orders and sweeps alone, for a GPU of a few minutes
     python benchmarks/gpu.py --device cpu    a rehearsal without a GPU
 
 The folder is named after the device, such as benchmarks/results/nvidia-h200, and keeps records and
@@ -13,19 +14,24 @@ asked again, even by another version of torch; another --out measures anew.
 from __future__ import annotations
 
 import argparse
-import contextlib
+import itertools
+import json
 import re
 import signal
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 from refkernels import registry
+from refkernels.cli.app import app
+from refkernels.diagnosis.summation import RevealError
+from refkernels.diagnosis.summation.boxes import OpBox
+from refkernels.diagnosis.summation.orders import reveal_order
 from refkernels.frameworks import addition
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session
-from refkernels.records.files import exists
+from refkernels.records.files import exists, write_whole
 from refkernels.runs.measurement.journal import MeasurementJournal
 from refkernels.runs.sweeps.journal import SweepJournal
 
@@ -33,12 +39,11 @@ RESULTS = Path(__file__).parent / "results"
 TF32 = ("allow_tf32=0,cudnn_allow_tf32=0", "allow_tf32=1,cudnn_allow_tf32=1")
 DTYPES = ("float16", "bfloat16", "float32")
 CURE = "name a Python whose torch has CUDA: make gpu TORCH=/path/to/python"
-STOPPED = "Stopped; finished work is kept: the same command continues."
-_PATIENCE = 20.0  # seconds that a stopped command has to say what is kept
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, as `timeout 5m make gpu` sends it."""
+SHAPES = {  # m, k, n, small ones first
+    "matmul": "32x64x32 48x512x40 128x256x128 8x512x512 64x2048x64 1x1024x256 512x512x512",
+    "sum": "32x64x1 32x1000x1 1024x256x1 1x4096x1",
+    "embedding": "64x64x8 16x256x64",
+}
 
 
 def main() -> int:
@@ -48,7 +53,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the folder (default: named after the device)")
     parser.add_argument("--op", action="append", default=[], help="all by default; repeatable")
     parser.add_argument("--range", help="of the sweeps, such as 1:2; all numbers by default")
-    parser.add_argument("--sweeps", action="store_true", help="the sweeps alone")
+    parser.add_argument("--shapes", type=int, help="of each op, of whose sums the order is asked")
+    parser.add_argument("--sweeps", action="store_true", help="orders and sweeps alone")
     arguments, passed_on = parser.parse_known_args()
     try:
         if arguments.python:
@@ -65,6 +71,8 @@ def main() -> int:
         targets = [word for name in names for word in ("--framework", name)]
         chosen = [word for op in arguments.op for word in ("--op", op)]
         status = refkernels("measure", "--full", *targets, *chosen, *into, *passed_on)
+    for op in (op for op in SHAPES if op in arguments.op or not arguments.op):
+        orders(out / "orders.jsonl", device, op, SHAPES[op].split()[: arguments.shapes])
     functions = (name for name, op in registry.ops().items() if op.function and not op.params)
     swept = sorted(name for name in functions if name in arguments.op or not arguments.op)
     if status in (0, 1) and swept and not finished(out, SweepJournal):  # 1: the report has a fault
@@ -103,29 +111,47 @@ def slug(text: str) -> str:
 
 
 def refkernels(*words: str) -> int:
-    """The status of the command. If this process is stopped, so is the command."""
-    with subprocess.Popen([sys.executable, "-m", "refkernels", *words]) as process:
-        try:
-            return process.wait()
-        except KeyboardInterrupt as stop:
-            if isinstance(stop, Terminated):  # Ctrl-C has reached the command as well
-                process.send_signal(signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_PATIENCE)
-            raise
-        finally:
-            if process.poll() is None:
-                process.terminate()
+    """The status of the command."""
+    try:
+        app(words)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
 
 
-def terminate(*_: object) -> NoReturn:
-    raise Terminated
+def orders(path: Path, device: str, op: str, shapes: list[str]) -> None:
+    """In which order torch adds, a line for each format and shape; those that the file has are not
+    asked again."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    known = [json.loads(line)[:-1] for line in lines]
+    for settings, dtype in [*itertools.product(TF32[:1], DTYPES), (TF32[1], "float32")]:
+        with Session(f"torch@{settings}:{device}") as session:
+            for shape in shapes:
+                if (asked := [op, dtype, settings, shape]) in known:
+                    continue
+                m, k, n = map(int, shape.split("x"))
+                box = OpBox(partial(answered, session, op), op, k, m, n, dtype=dtype)
+                try:
+                    order = reveal_order(box).name or "another tree"
+                except RevealError as error:
+                    order = str(error)
+                lines.append(json.dumps([*asked, order]))
+                write_whole(path, "\n".join(lines) + "\n")
+
+
+def answered(session: Session, op: str, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The op's answer, or of a table its gradient. Raises RevealError where there is none."""
+    scatter = registry.get(op).scatter if op in registry.ops() else None
+    reply = session.run(op, "backward" if scatter else "forward", inputs)
+    if not reply.ok:
+        raise RevealError(reply.reason)
+    return dict(reply.outputs)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # of `timeout 5m make gpu`
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        print(STOPPED, file=sys.stderr)
+        print("Stopped: the same command continues, what is finished is kept.", file=sys.stderr)
         sys.exit(130)

@@ -64,7 +64,7 @@ def plan(torch: peers.Torch, quick: bool) -> list[Section]:
             add(f"formulas {op} {shape}", sections.formula, op, shape, torch, seconds=seconds)
     for op, shape in WHOLE.items():
         shape = tuple(min(length, 16) for length in shape) if quick else shape
-        add(f"whole {op}", whole_ops.OPS[op], shape, torch, seconds=8.0)
+        add(f"whole {op}", whole_ops.forward, op, shape, torch, seconds=8.0)
     lengths = {1000: 0.5, 5000: 0.5} if quick else {1000: 0.5, 100_000: 1.0, 4_000_000: 5.0}
     for op in sections.FUNCTIONS:
         for n, seconds in lengths.items():

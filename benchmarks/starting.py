@@ -4,6 +4,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import cold_start
 from stopwatch import Row, Work, race
@@ -11,37 +13,26 @@ from stopwatch import Row, Work, race
 
 def startup(seconds: float) -> Iterator[Row]:
     """Import and help, in a new process whose cache is warm."""
-    python = [sys.executable, "-c"]
-    rows: dict[str, tuple[Row, Work]] = {}
-
-    def process(command: list[str]) -> Work:
-        def run() -> float:
-            began = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True)
-            return time.perf_counter() - began
-
-        return run
-
-    def itself(code: str) -> Work:
-        def run() -> float:
-            completed = subprocess.run([*python, code], check=True, capture_output=True, text=True)
-            return float(completed.stdout)
-
-        return run
-
     imported = (
         "import time; t = time.perf_counter(); import refkernels; print(time.perf_counter() - t)"
     )
-    help_command = [sys.executable, "-m", "refkernels", "--help"]
-    for work, run, bar in (
-        ("import refkernels", itself(imported), 0.1),
-        ("refkernels --help", process(help_command), 0.4),
-        ("python itself", process([*python, "pass"]), None),
+    rows: dict[str, tuple[Row, Work]] = {}
+    for work, words, bar in (
+        ("import refkernels", ["-c", imported], 0.1),
+        ("refkernels --help", ["-m", "refkernels", "--help"], 0.4),
+        ("python itself", ["-c", "pass"], None),
     ):
+        run = partial(_process, [sys.executable, *words], times_itself=imported in words)
         rows[work] = Row("startup", work, "", "refkernels", 1, bar=bar, unit="s"), run
     rows["python itself"][0].who = "Python"
     race(rows, seconds, rounds=7)
     yield from (entry for entry, _ in rows.values())
+
+
+def _process(command: list[str], times_itself: bool) -> float:
+    began = time.perf_counter()
+    completed = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(completed.stdout) if times_itself else time.perf_counter() - began
 
 
 def first_answers(rounds: int) -> Iterator[Row]:
@@ -52,10 +43,7 @@ def first_answers(rounds: int) -> Iterator[Row]:
         for state, bar in (("cold", 5.0), ("warm", 1.5)):
             processor, wall = times[state]
             work = f"first answer, {state}: {name}"
-            entry = Row(
-                "startup", work, "32 x 768", "refkernels", 1, [processor], bar=bar, unit="s"
-            )
-            entry.note = f"processor time; wall {wall:.2f} s"
-            if state == "cold":
-                entry.note += f"; {times['compiled']} kernels compiled"
-            yield entry
+            compiled = f"; {times['compiled']} kernels compiled" if state == "cold" else ""
+            about: dict[str, Any] = {"note": f"processor time; wall {wall:.2f} s{compiled}"}
+            about |= {"seconds": [processor], "bar": bar, "unit": "s"}
+            yield Row("startup", work, "32 x 768", "refkernels", 1, **about)

@@ -7,53 +7,48 @@ from typing import Any
 import numpy as np
 import peers
 from sections import certainty
-from stopwatch import Row, Work, race
+from stopwatch import Row, race
 
 from refkernels import registry
 from refkernels.arithmetic.question import Certify
 
-Inputs = dict[str, np.ndarray]
+Question = tuple[dict[str, np.ndarray], dict[str, Any], Certify]
 ULP: Certify = ("ulp", "float32", 0.01)
 BARS = {
     ("attention", "8 x 256 x 64"): 6.0,
     ("cross_entropy", "4096 x 1024"): 3.0,
-    ("adamw", "10 000 000"): 4.0,
+    ("adamw", "10000000"): 4.0,
 }
 
 
-def attention(shape: tuple[int, ...], torch: peers.Torch, seconds: float) -> Iterator[Row]:
+def attention(shape: tuple[int, ...]) -> Question:
     """Forward to 0.01 ulp; q, k and v of one shape (heads, length, width)."""
     rng = np.random.default_rng(shape[0])
-    inputs = {name: rng.standard_normal(shape).astype(np.float32) for name in "qkv"}
-    yield from _forward("attention", " x ".join(map(str, shape)), inputs, {}, ULP, torch, seconds)
+    return {name: rng.standard_normal(shape).astype(np.float32) for name in "qkv"}, {}, ULP
 
 
-def cross_entropy(shape: tuple[int, ...], torch: peers.Torch, seconds: float) -> Iterator[Row]:
+def cross_entropy(shape: tuple[int, ...]) -> Question:
     """The mean loss, to 0.01 ulp."""
     rng = np.random.default_rng(shape[0])
     x = (3.0 * rng.standard_normal(shape)).astype(np.float32)
-    inputs = {"x": x, "target": rng.integers(0, shape[1], shape[0])}
-    size = " x ".join(map(str, shape))
-    yield from _forward("cross_entropy", size, inputs, {}, ULP, torch, seconds)
+    return {"x": x, "target": rng.integers(0, shape[1], shape[0])}, {}, ULP
 
 
-def adamw(shape: tuple[int, ...], torch: peers.Torch, seconds: float) -> Iterator[Row]:
+def adamw(shape: tuple[int, ...]) -> Question:
     """A step with its certificate: enclosures as tight as float64 gives."""
     (n,) = shape
     rng = np.random.default_rng(n)
     states = {x: rng.standard_normal(n).astype(np.float32) for x in ("param", "grad", "m")}
-    inputs = {**states, "v": rng.random(n, np.float32)}
-    size = f"{n:,}".replace(",", " ")
-    yield from _forward("adamw", size, inputs, {"step": 7}, "enclosure", torch, seconds)
+    return {**states, "v": rng.random(n, np.float32)}, {"step": 7}, "enclosure"
 
 
 OPS = {"attention": attention, "cross_entropy": cross_entropy, "adamw": adamw}
 
 
-def _forward(
-    name: str, size: str, inputs: Inputs, params: dict[str, Any], certify: Certify,
-    torch: peers.Torch, seconds: float,
-) -> Iterator[Row]:  # fmt: skip
+def forward(name: str, shape: tuple[int, ...], torch: peers.Torch, seconds: float) -> Iterator[Row]:
+    """The op beside torch's."""
+    inputs, params, certify = OPS[name](shape)
+    size = " x ".join(map(str, shape))
     op, base = registry.get(name), f"torch float64 {name}"
     n = max(array.size for array in inputs.values())
 
@@ -61,17 +56,11 @@ def _forward(
         answer = op.evaluate("forward", inputs, params, certify)
         return tuple(output for output in answer.values() if output is not None)
 
-    def work() -> None:
-        run()
-
     bar = BARS.get((name, size))
     entry = Row("whole ops", name, size, "refkernels", n, base=base, bar=bar)
     theirs = Row("whole ops", name, size, base, n, base=base)
-    contestants: dict[str, tuple[Row, Work]] = {
-        name: (entry, work),
-        base: (theirs, torch.work(name, "forward", inputs, params)),
-    }
-    race(contestants, seconds)
+    peer = torch.work(name, "forward", inputs, params)
+    race({name: (entry, lambda: run() and None), base: (theirs, peer)}, seconds)
     if entry.missing is None:
         entry.note = certainty(run, "float32")
-    yield from (row for row, _ in contestants.values())
+    yield from (entry, theirs)

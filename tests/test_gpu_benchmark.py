@@ -23,16 +23,16 @@ def test_without_such_a_device_a_sentence_says_what_to_do() -> None:
 
 def test_a_rehearsal_on_the_cpu_that_is_terminated_continues_and_is_kept(tmp_path: Path) -> None:
     interpreter_of("torch")
-    out = tmp_path / "out"
-    words = ["--device", "cpu", "--op", "hardswish", "--range", "1:1.0001", "--out", str(out)]
-    words += ["--dtype", "float32", "--case", "hardswish/specials*"]
+    words = ["--device", "cpu", "--op", "hardswish", "--range", "1:1.0001", "--out", str(tmp_path)]
+    words += ["--dtype", "float32", "--case", "*/specials*", "--op", "embedding", "--shapes", "1"]
     with subprocess.Popen([sys.executable, str(BENCHMARK), *words]) as process:
-        until((out / "run.json").exists)
+        until((tmp_path / "run.json").exists)
         process.send_signal(signal.SIGTERM)
     assert process.returncode == 130
     done = asked(*words)
     assert done.returncode == 0, done.stderr
-    assert (out / "records.jsonl").read_text().count("cudnn_allow_tf32=1") > 1
-    kept = (out / "sweeps.jsonl").read_bytes()
+    assert (tmp_path / "records.jsonl").read_text().count("cudnn_allow_tf32=1") > 1
+    kept = {file: (tmp_path / file).read_bytes() for file in ("sweeps.jsonl", "orders.jsonl")}
+    assert kept["orders.jsonl"].count(b'"in sequence"') == 4  # in each format, and with TF32
     assert asked(*words).stdout.count("is finished and kept") == 2
-    assert (out / "sweeps.jsonl").read_bytes() == kept
+    assert all((tmp_path / file).read_bytes() == content for file, content in kept.items())
