@@ -46,7 +46,4 @@ def test_the_end_of_a_refusal_has_the_suggestion_first() -> None:
     many = [f"name{number}" for number in range(31)]
     assert did_you_mean("name30x", many) == "did you mean 'name30'? It is one of 31"
     assert did_you_mean("other", many).endswith("name28, name29 and 1 more")
-
-
-def test_where_no_name_is_known_the_sentence_says_so() -> None:
     assert did_you_mean("k", []) == "there is none"

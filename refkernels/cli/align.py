@@ -63,7 +63,7 @@ def align(
         else:
             verdict = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
         written = [] if out is None else _write(out, verdict)
-    ending = "\n" + page.usage(lang) if demo else ""
+    ending = "\n" + page.words_of(lang)["usage"] if demo else ""
     pages.show(verdict, as_json, page.brief(verdict, lang) + ending, written)
     if verdict["verdict"]["word"] == "different" and not demo:
         raise typer.Exit(1)

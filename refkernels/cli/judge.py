@@ -50,6 +50,7 @@ def judge(
     from refkernels.judging.judgement import NOT_JUDGED
     from refkernels.judging.tasks import judge_candidate
     from refkernels.reporting.judging import views
+    from refkernels.testing import junit as document
 
     options.check_language(lang)
     lengths = dict(options.read_lengths("--length", text, "n=16,32") for text in length or ())
@@ -94,24 +95,21 @@ def judge(
         typer.echo(json.dumps({**record, "replay": replay}, allow_nan=False))
     else:
         typer.echo("\n".join(views.lines(record, replay, lang)))
-    if out is not None:
-        _write(out, views.markdown(record, replay, lang))
-    _write_junit(junit, [record], lang)
+    _write(out, views.markdown(record, replay, lang), as_json)
+    _write(junit, document([record], lang), as_json)
     raise typer.Exit({"right": 0, NOT_JUDGED: 3}.get(record["verdict"], 1))
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path | None, text: str, quiet: bool) -> None:
+    """Write a page where one is asked for, and say so."""
     from refkernels.records.files import write_whole
 
+    if path is None:
+        return
     with refusing(path):
         write_whole(path, text)
-
-
-def _write_junit(path: Path | None, records: list[dict[str, Any]], lang: str) -> None:
-    from refkernels.testing import junit as document
-
-    if path is not None:
-        _write(path, document(records, lang))
+    if not quiet:
+        typer.echo(f"Written: {path}")
 
 
 def _folder(
@@ -126,12 +124,13 @@ def _folder(
     """Judge a folder, write its pages, and end with their status."""
     from refkernels.judging.folder import judge_all
     from refkernels.reporting.judging import leaderboard
+    from refkernels.testing import junit as document
 
     with refusing(out), resumable(out):
         with shown("judging") as (show, _):
             records = judge_all(folder, out, question, resume, show)
         written = leaderboard.write_leaderboard(out, lang)
-    _write_junit(junit, records, lang)
+    _write(junit, document(records, lang), as_json)
     if as_json:
         typer.echo(written[-1].read_text(encoding="utf-8"), nl=False)
     else:

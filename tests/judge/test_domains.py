@@ -33,12 +33,14 @@ def test_the_params_of_a_challenge_are_in_its_name() -> None:
     assert any("padding_idx" not in name for name in named)
 
 
-def test_a_kernel_of_one_integer_format_is_judged_in_it() -> None:
+def test_a_kernel_of_one_integer_format_is_judged_in_it(tmp_path: Path) -> None:
     judgement = judge(INT8, dtypes={"a": ["int8"], "b": ["int8"]}, **QUICK)
     assert judgement.right, judgement.reasons
     assert "a=int8, b=int8" in "".join(lines(judgement.to_dict(), ""))
-    undeclared = judge(INT8, **QUICK)
-    assert undeclared.verdict == "not_enough_shown"
+    page = tmp_path / "undeclared.md"
+    undeclared = CliRunner().invoke(app, ["judge", INT8, "--level", "quick", "--out", str(page)])
+    assert undeclared.stdout.endswith(f"\nWritten: {page}\n")
+    assert "not enough shown" in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

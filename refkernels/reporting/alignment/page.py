@@ -80,12 +80,12 @@ def _reason(reason: Record, words: Texts) -> str:
 
 def suspect(suspected: Record, words: Texts) -> str:
     """One suspect as a clause, with its step and its run."""
-    where = words("in_run", run=suspected["run"]) if suspected["run"] else ""
+    run = words("in_run", run=suspected["run"]) if suspected["run"] else ""
     step = words("at_step", step=suspected["step"])
     if suspected["source"] == "judgement":
         others = suspected["places"] - 1
         more = words("place" if others == 1 else "places", count=others) if others else ""
-        return step + _judged(suspected["judgement"], words, where) + more
+        return step + _judged(suspected["judgement"], words, run) + more
     if suspected["source"] == "departure":
         return step + _parted(suspected, words)
     if suspected["source"] == "calls":
@@ -165,8 +165,9 @@ def difference(differing: Record, words: Texts) -> str:
     return words(f"difference:{differing['kind']}", step=differing["step"], **named, **details)
 
 
-def _judged(judgement: Record, words: Texts, where: str) -> str:
-    place = f"{code(judgement['worst'])} ({judgement['type']}, {words[judgement['stage']]}){where}"
+def _judged(judgement: Record, words: Texts, run: str) -> str:
+    named = {"worst": code(judgement["worst"]), "stage": words[judgement["stage"]], "run": run}
+    place = words("judged_at", type=judgement["type"], **named)
     if judgement["cause"] is None:
         ratio = _short(judgement["over_bound"])
         return words("unexplained", where=place, output=judgement["output"], ratio=ratio)
@@ -342,11 +343,6 @@ def layers_table(alignment: Record, words: Texts) -> str:
                 ]
             )  # fmt: skip
     return grid(words["layer_columns"], rows, "llll--l") if rows else ""
-
-
-def usage(lang: str = "en") -> str:
-    """How to capture one's own training: the text after the demonstration."""
-    return words_of(lang)["usage"]
 
 
 def _causes(alignment: Record, words: Texts) -> str:

@@ -105,7 +105,7 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
                 yield words(key, names=joined, dtype=record["dtype"])
 
     asked, telling = (sum(family[key] for family in families) for key in ("asked", "telling"))
-    yield words("shown", challenges=asked, telling=telling, longest=record["longest_axis"])
+    yield words("shown", challenges=asked, telling=telling, longest=f"{record['longest_axis']:,}")
     mutants = record["mutants"]
     if mutant_count := len(mutants["killed"]) + len(mutants["alive"]):
         yield words("killed", killed=len(mutants["killed"]), all=mutant_count)
