@@ -233,7 +233,7 @@ class Replay:
     """The recorded program once more: in float64 where `wide(call)`, elsewhere as it was."""
 
     def __init__(self, program, wide, derivatives=False):
-        self.values, self.edges, self.dtypes, self.flipped = {}, {}, {}, []
+        self.values, self.samples, self.edges, self.dtypes, self.flipped = {}, {}, {}, {}, []
         self._program, self._wide, self._derivatives = program, wide, derivatives
         for call in program.calls:
             self._run(call)
@@ -282,6 +282,8 @@ class Replay:
                 value = self._leaf(kept, wide)
             elif self._derivatives and type(value.grad_fn).__name__ == "NotImplemented":
                 call.seen, value = False, self._leaf(value.detach(), wide)
+            if self._derivatives and floating(value) and number not in call.drawn:
+                self.samples[id(call), k] = sample(value.detach()).clone()  # not yet overwritten
             if number is not None:
                 self.values[number], self.dtypes[number] = value, call.dtypes[k]
                 if self._derivatives and value.requires_grad:
@@ -476,11 +478,9 @@ class Attribution:
         come together, both against the size of the result."""
         points = []
         for j, call in enumerate(self.calls):
-            for k, number in enumerate(call.results):
-                if call.local is None or call.samples[k] is None or number in call.drawn:
-                    continue
-                exact = sample(self.truth.values[number]) if number in self.truth.values else None
-                if exact is None or exact.shape != call.samples[k].shape:
+            for k in range(len(call.results)):
+                exact = self.truth.samples.get((id(call), k))
+                if call.local is None or exact is None or exact.shape != call.samples[k].shape:
                     continue
                 size = rms(exact) or 1.0
                 error, (apart, _) = call.errors[k], difference(call.samples[k], exact)

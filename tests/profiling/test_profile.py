@@ -56,12 +56,13 @@ def profiled(program: str) -> dict[str, Any]:
 def test_the_op_that_was_made_worse_comes_first(program: str, line: int, module: str) -> None:
     """E[x^2] - E[x]^2 makes the rounding of E[x] weigh as much, two lines before."""
     record = profiled(program)
-    assert not module or record["modules"][0]["module"] == module
-    assert not module or record["modules"][0]["share"] > 0.9
+    heaviest = record["modules"][0]
+    assert not module or (heaviest["module"] == module and heaviest["share"] > 0.9)
     first = record["sites"][: 2 if program == "convolutions" else 1]
     assert (PLANTED[line], module) in [(row["line"], row["module"]) for row in first]
     assert sum(row["share"] for row in first) > 0.9
     assert record["remainder"] < 0.01 or program == "bert"  # float8 is too coarse to be linear
+    assert program != "convolutions" or max(p["accumulated"] for p in record["timeline"]) < 1e-3
     assert not record["unseen"]
     assert sum(row["share"] for row in record["sites"]) == pytest.approx(1.0)
 
