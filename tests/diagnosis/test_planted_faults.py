@@ -408,6 +408,14 @@ fault("pos_weight_of_negatives", partial(binary, swapped=True))
 fault = of("rotary", {"x": normal(2, 9, 16), "position": np.arange(9)}, layout="interleaved")
 fault(None, rotary)
 fault("output_moved", partial(rotary, as_halves=True))
+some = lambda x, position: np.concatenate([rotary(x[..., :8], position), x[..., 8:]], -1)  # noqa: E731
+fault("param_differs", some, param="dim", value=8)
+fault = of(
+    "dequantize",
+    {"x": (np.arange(576) % 200 - 100).astype(np.int8).reshape(24, 24), "scale": normal(24, 1)},
+)
+fault(None, lambda x, scale: x * scale)
+fault("read_along_other_axis", lambda x, scale: x * scale.T, part="scale")
 
 # --- updates --------------------------------------------------------------------------------------
 

@@ -20,7 +20,6 @@ from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
-from refkernels.op import Op
 
 _USUAL = (1, 2, 4, 8, 16, 32)
 _MOST_LIMITS = 32
@@ -40,9 +39,10 @@ def other_settings(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Other params, and whole numbers that are read otherwise, such as targets: they are in a graph
     only by the masks and indices that were made of them."""
     asked = {**problem.op.params, **problem.params}
-    words = _words(problem.op) if any(isinstance(x, str) for x in asked.values()) else {}
+    open_ended = any(x is None or isinstance(x, str) for x in asked.values())
+    values = _values(problem) if open_ended else {}
     whole = {name: array for name, array in problem.inputs.items() if array.dtype.kind in "iu"}
-    every = itertools.chain(_settings(asked, words), _limited(whole), _views(whole))
+    every = itertools.chain(_settings(asked, values), _limited(whole), _views(whole))
     yield from _nearest(problem, outputs, every)
 
 
@@ -73,20 +73,24 @@ def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterat
             yield Variant(cause, details, problem.ask(view.inputs, view.params), trials=len(views))
 
 
-def _words(op: Op) -> dict[str, dict[str, None]]:
-    """The words that params have in the op's own cases."""
-    words: dict[str, dict[str, None]] = {}
-    for params in (op.params, *(case.build(case.dtypes[0])[1] for case in op.cases())):
-        for name, value in params.items():
-            words.setdefault(name, {}).update({value: None} if isinstance(value, str) else {})
-    return words
+def _values(problem: Problem) -> dict[str, dict[Any, None]]:
+    """The words that params have in the op's own cases; a half and a quarter of each axis, where
+    they have whole numbers there."""
+    cases = (case.build(case.dtypes[0])[1] for case in problem.op.cases())
+    lengths = {n // k for array in problem.inputs.values() for n in array.shape for k in (2, 4)}
+    values: dict[str, dict[Any, None]] = {}
+    for name, value in (item for params in (problem.op.params, *cases) for item in params.items()):
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        others = sorted(lengths) if whole else [value] if isinstance(value, str) else []
+        values.setdefault(name, {}).update(dict.fromkeys(others))
+    return values
 
 
-def _settings(asked: Mapping[str, Any], words: Mapping[str, Mapping[str, None]]) -> Iterator[View]:
+def _settings(asked: Mapping[str, Any], values: Mapping[str, Mapping[Any, None]]) -> Iterator[View]:
     """Whole numbers one off, doubled, halved or usual; other words; truth values inverted; two
     exchanged."""
     for name, value in asked.items():
-        others: list[Any] = [word for word in words.get(name, ()) if word != value]
+        others: list[Any] = [other for other in values.get(name, ()) if other != value]
         if isinstance(value, bool):
             others = [not value]
         elif isinstance(value, int):
@@ -117,6 +121,9 @@ def _views(inputs: Arrays) -> Iterator[View]:
     """Of one array, and of two at once."""
     for names in (*((name,) for name in inputs), *itertools.combinations(inputs, 2)):
         first, *others = (inputs[name] for name in names)
+        if not others and 1 in first.shape[-2:] and first.size > 1 < first.ndim:
+            turned = np.ascontiguousarray(np.swapaxes(first, -1, -2))
+            yield View("read_along_other_axis", {names[0]: turned}, {}, {"part": names[0]})
         for how, axis, change in itertools.chain(changes_of(first.shape), by_parts(first.shape)):
             fits = (
                 o.ndim == first.ndim and o.shape[: axis + 1] == first.shape[: axis + 1]
