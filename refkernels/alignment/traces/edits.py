@@ -220,8 +220,8 @@ def exchanging(run, call, values):
     slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
 
     def other(item):
-        number = item.number if isinstance(item, Tensor) else None
-        return values.get(slots.get(number), item)
+        slot = slots.get(item.number) if isinstance(item, Tensor) else None
+        return values[slot].clone() if slot in values else item  # the call may write to it
 
     def edit(run, function, args, kwargs):
         return function, *tree_map(other, (args, kwargs)), None
