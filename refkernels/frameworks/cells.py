@@ -4,7 +4,8 @@
         reply = session.call(CellCall("forward", {"x": x}, {}))
 
 The kernel's file is loaded once; each session is a fork of that process, so that nothing is carried
-over from one session to the next. Where the kernel's library does not survive a fork (JAX, CuPy,
+over from one session to the next. A session that has compiled the kernel may be kept: later ones
+are then forks of its process. Where the kernel's library does not survive a fork (JAX, CuPy,
 torch on a GPU), each session starts an interpreter of its own. Inputs lie in files of the host,
 which the kernel's process maps read-only. Where a kernel needs writable arrays, the files are
 compared after each call.
@@ -42,6 +43,7 @@ LOADING = 120.0  # seconds: an import of a framework, and what the file compiles
 COMPILING = 60.0  # seconds, of the first call of a session at least: what it compiles for a shape
 _CHUNK = 1 << 16  # bytes: what a pipe holds
 _UNFORKABLE = ("jax", "cupy")
+_FORKABLE = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # compiles without threads, which forks lack
 _WITHOUT_ARRAYS = ("error", "unsupported", "oom")
 
 
@@ -103,7 +105,7 @@ class Cell:
             raise FrameworkError("kernels are judged on Linux and macOS only")
         self._source = framework.source().encode()
         self._python, self._device, self._seconds = interpreter.python, device, seconds
-        self._environment = {**os.environ, **(environment or {})}
+        self._environment = {**_FORKABLE, **os.environ, **(environment or {})}
         for name in UNSET if interpreter.source == "managed" else ():
             self._environment.pop(name, None)
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,12 +115,12 @@ class Cell:
         self.path: Path = self._folder.path
         self.writable = False
         self.replaced: tuple[str, ...] = ()
-        self.forks = device == "cpu"
+        self.forks, self.warm = device == "cpu", False
         try:
             self.arrays = self._start()
             if self.arrays in _UNFORKABLE:
                 self.forks = False
-                self._end()
+                self.restart()
         except BaseException:
             self.close()
             raise
@@ -130,7 +132,7 @@ class Cell:
         self.close()
 
     def close(self) -> None:
-        self._end()
+        self.restart()
         self._folder.close()
 
     @contextlib.contextmanager
@@ -146,7 +148,7 @@ class Cell:
             if not session.over:
                 self._send({"end": True})
                 if not self.forks or self._line(LOADING) is None:
-                    self._end()
+                    self.restart()
 
     def _start(self) -> str:
         """Start the process and load the kernel's file; the library whose arrays it takes."""
@@ -164,7 +166,7 @@ class Cell:
         self._send({"fork": self.forks, "source": len(self._source)}, self._source)
         reply = self._line(LOADING)
         if reply is None or reply.get("status") != "ok":
-            self._end()
+            self.restart()
             answered = "" if reply is None else showable(str(reply.get("reason", "")))
             reason = f"no answer in {LOADING:g} s" if reply is None else answered
             raise FrameworkError(f"the kernel's file cannot be loaded ({reason or 'it ended'})")
@@ -212,8 +214,9 @@ class Cell:
         self._unread += piece
         return bool(piece)
 
-    def _end(self) -> None:
-        process, self._process = self._process, None
+    def restart(self) -> None:
+        """End all processes: the next session starts with a new one."""
+        process, self._process, self.warm = self._process, None, False
         if process is None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -232,6 +235,10 @@ class CellSession:
         self.over = False
         self._cell = cell
         self._seconds = max(cell._seconds, COMPILING)
+
+    def keep(self) -> None:
+        """Its process makes no more calls: later sessions are forks of it."""
+        self.over = self._cell.warm = True
 
     def call(self, call: CellCall) -> CellReply:
         """Call the kernel. Whatever happens to its process is the reply's status."""
@@ -267,7 +274,7 @@ class CellSession:
         self.over = True
         time.sleep(0.01)
         code = cell._process.poll()
-        cell._end()
+        cell.restart()
         if code is None:
             return CellReply("timeout", f"no answer within {self._seconds:g} s")
         return CellReply("killed", "its process ended", signal=max(-code, 0))

@@ -45,7 +45,9 @@ FAMILIES: dict[str, Draw] = {
 }
 
 _TELLING = ("typical", "positive", "two_valued", "graded", "mixed")  # of long rows
-_BY_ROWS = (data.graded, data.one_hot, data.two_valued, data.ordered, data.shifted)
+_BY_ROWS = (
+    data.graded, data.one_hot, data.two_valued, data.ordered, data.shifted, data.throughout,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +127,7 @@ class Drawer:
         for family in FAMILIES:
             if family != "exact" or self.summed:
                 yield from self.some(family, rng, size)
+        yield from self.some("special", rng, size, data.throughout)
         for name in self._other_inputs:
             yield from self.some("special", rng, size, data.nan_in(name))
         if self.free:
@@ -160,8 +163,9 @@ class Drawer:
         must be exact or have few terms."""
         own = rng.permutation(next(iter(self.roles.arguments.values())).own)
         letters = sorted(map(str, own), key=lambda x: x not in self._related)
-        plan: dict[str, int | None] = {str(rng.choice(_TELLING)): None}
-        plan |= {"exact": None} if self.summed else {}
+        plan: dict[str, int | None] = {"exact": None} if self.summed else {}
+        plan |= {"two_valued": 1} if self._related and not self.summed else {}
+        plan |= {str(rng.choice(_TELLING)): None}
         plan |= {"few": 1} if len(self._related) == 1 else {}
         for family, most in plan.items():
             draw = FAMILIES.get(family) or data.few(self._void)

@@ -16,6 +16,7 @@
     zeros         nothing but zeros
     alike         the same numbers in all inputs of one shape
     special       NaN, infinities, -0 and subnormals in some rows of the first input
+    throughout    rows of one value each, infinite and nearly: what a maximum begins with shows
     nan_in        NaN in another input, and zeros in the others
 
 A row runs along the last of the letters that are summed over or coupled; only `shifted` looks at
@@ -199,9 +200,7 @@ def alike(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: F
 
 
 def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    most = {5: 6, 8: 30, 11: 200}[(format.emax + 1).bit_length()]
-    if len(shapes) == 1:
-        most = max(most, format.emax // 2 - 4 if roles.first else format.emax - 2)
+    most = _largest_scale(shapes, roles, format)
     drawn = typical(rng, shapes, roles, format)
     for name, array in drawn.items():
         axis = roles.along[name]
@@ -209,6 +208,25 @@ def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: 
         if axis is not None and shape:
             shape[axis] = 1
         array *= np.exp2(rng.integers(-most, most + 1, shape))
+    return drawn
+
+
+def _largest_scale(shapes: Shapes, roles: InputRoles, format: Format) -> int:
+    """The exponent of rows whose squares, or products with others, stay in the format's range."""
+    most = {5: 6, 8: 30, 11: 200}[(format.emax + 1).bit_length()]
+    if len(shapes) > 1:
+        return most
+    return max(most, format.emax // 2 - 4 if roles.first else format.emax - 2)
+
+
+def throughout(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+    drawn = typical(rng, shapes, roles, format)
+    if (name := roles.first or "") in shapes and drawn[name].ndim:
+        rows = _rows(drawn[name], roles.along[name])
+        large = 2.0 ** _largest_scale(shapes, roles, format)
+        for number, index in enumerate(np.ndindex(*rows.shape[:-1])):
+            if number % 5 < 4:
+                rows[index] = (-math.inf, -large, math.inf, large)[number % 5]
     return drawn
 
 

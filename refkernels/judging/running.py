@@ -1,5 +1,6 @@
-"""A kernel's answers to challenges, each from a fresh process; where a process must first compile
-the kernel, one answers several.
+"""A kernel's answers to challenges, each from a fresh process. Where a process must first compile
+the kernel, or load a library, the first one that has done so is kept, and the others are forks of
+it; where it cannot be forked, or its forks start as slowly, one answers several.
 
 Inputs are read-only, which some compiled functions do not accept. A kernel that fails on them and
 succeeds on writable inputs gets writable ones from then on, as long as it does not change them. A
@@ -14,7 +15,7 @@ import contextlib
 import math
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from refkernels.frameworks.catalog import Framework
@@ -50,6 +51,7 @@ class JudgedKernel:
         self.replaced: tuple[str, ...] = ()
         self.answered = 0
         self._shared: bool | None = None
+        self._keeps = True
         self._stack, self._left = contextlib.ExitStack(), 0
         self._session: CellSession | None = None
 
@@ -84,18 +86,35 @@ class JudgedKernel:
     ) -> list[CellReply]:
         """The answers of one process, up to the one that ends it; after the fewest, up to these
         seconds."""
+
+        def answered() -> list[CellReply]:
+            replies, begin = list[CellReply](), math.inf
+            with self._cell.session() as session:
+                for call in calls:
+                    begin = time.monotonic() if len(replies) == fewest else begin
+                    if session.over or time.monotonic() - begin > seconds:
+                        break
+                    replies.append(session.call(call))
+            return replies
+
         self._end()
-        replies, begin = list[CellReply](), time.monotonic()
-        with self._cell.session() as session:
-            for call in calls:
-                if len(replies) >= fewest and time.monotonic() - begin > seconds:
-                    break
-                replies.append(session.call(call))
-                if session.over:
-                    break
-        return replies
+        return self._surviving(answered)
 
     def _once(self, call: CellCall) -> CellReply:
+        return self._surviving(lambda: [self._asked(call)])[-1]
+
+    def _surviving(self, ask: Callable[[], list[CellReply]]) -> list[CellReply]:
+        """What a process answers. A fork of a kept one that dies may lack the threads of a library:
+        another that is no such fork is asked, and none is kept from then on."""
+        kept, replies = self._cell.warm, ask()
+        if kept and replies and replies[-1].status in ("killed", "timeout"):
+            self._keeps, self._shared = False, None
+            self._cell.restart()
+            self._end()
+            replies = ask()
+        return replies
+
+    def _asked(self, call: CellCall) -> CellReply:
         """The answer of a process. What ended one that had answered before is asked alone."""
         if not self._shared or self._session is None or not self._left or self._session.over:
             return self._alone(call)
@@ -121,7 +140,10 @@ class JudgedKernel:
         return reply
 
     def _end(self) -> None:
-        """End the process that is kept."""
+        """End the process that is shared. The first one is kept, for forks of it."""
+        if self._session is not None and self._cell.forks and self._keeps and not self._cell.warm:
+            self._session.keep()
+            self._shared = None
         self._stack.close()
         self._session = None
 

@@ -114,14 +114,17 @@ class ShapeDrawer:
 
     def long(self, rng: np.random.Generator, size: int, related: set[str]) -> Iterator[Shapes]:
         """One letter, a related one if any is, as long as in large models, beside short ones; each
-        letter at an odd length at which one term more or less shows; whole tiles; each related
-        letter at usual lengths; many rows."""
+        letter one longer or shorter than whole tiles, where one term more or less shows; whole
+        tiles; each related letter at usual lengths; many rows."""
         letters = [str(x) for x in rng.permutation(self.letters) if x not in self.lengths]
         letters.sort(key=lambda x: x not in related)
         plan = [(x, LONG << size) for x in letters[:1]]
         plan += [(x, TERMS if x in related else MANY) for x in letters]
         rows = self.leading((1,))
-        drawn = [({x: int(rng.integers(least, 2 * least)) | 1}, rows) for x, least in plan]
+        drawn = []
+        for letter, least in plan:
+            whole = int(rng.integers(least, 2 * least)) // TILES[0] * TILES[0]
+            drawn.append(({letter: whole + int(rng.choice((-1, 1)))}, rows))
         tiles = int(MOST ** (1 / max(len(self.letters), 1))) // TILE
         if len(letters) > 1 and tiles:
             drawn.append((dict.fromkeys(letters, tiles * TILE), rows))

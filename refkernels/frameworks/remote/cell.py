@@ -2,10 +2,11 @@
 
 Run as a script. A message is the number of its bytes, in ten digits, and JSON on the standard
 input; a reply is a line of JSON on the standard output, which the kernel's own prints do not
-reach. The first message brings the adapter. Each further one, {"begin": true}, begins a session in
-a forked process: calls of the kernel, up to {"end": true}. A session that ends in any way is
-reported by {"ended": its exit status}, negative for a signal. The host trusts no report of this
-process: it judges the bytes later, in its own.
+reach. The first message brings the adapter. {"begin": true} begins a session in a forked process:
+calls of the kernel, up to {"end": true}. In a session, it begins another one, in a fork of a process
+that has compiled what it needs. A session that ends in any way is reported by {"ended": its exit
+status}, negative for a signal. The host trusts no report of this process: it judges the bytes
+later, in its own.
 
 A call names files of the host that hold the inputs. They are mapped read-only, each array between
 two protected pages, against the one behind it or the one before it. Where the kernel is a C
@@ -270,10 +271,26 @@ def answer(session, message):
         return {"status": status, "reason": one_line(error)}, []
 
 
-def serve(pipe, adapter):
+def serve(pipe, adapter, forks):
     session = Calls(adapter)
     while (message := pipe.message()) and "end" not in message:
-        pipe.send(*answer(session, message))
+        if "begin" not in message:
+            pipe.send(*answer(session, message))
+        elif forks:
+            pipe.send({"ended": forked(pipe, adapter)})
+
+
+def forked(pipe, adapter):
+    """The exit status of a forked process, which serves as this one does."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            serve(pipe, adapter, True)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def main():
@@ -291,20 +308,7 @@ def main():
         return
     changed = replaced(before, os.path.dirname(adapter.KERNEL["file"]))
     pipe.send({"status": "ok", "arrays": adapter.KERNEL["arrays"], "replaced": changed})
-    while pipe.message() is not None:
-        if not (first["fork"] and hasattr(os, "fork")):
-            serve(pipe, adapter)
-            return
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:
-            try:
-                serve(pipe, adapter)
-            finally:
-                os._exit(0)
-        _, status = os.waitpid(child, 0)
-        ended = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-        pipe.send({"ended": ended})
+    serve(pipe, adapter, first["fork"] and hasattr(os, "fork"))
 
 
 if __name__ == "__main__":
