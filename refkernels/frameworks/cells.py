@@ -80,7 +80,7 @@ class CellReply:
     flushes: str | None = None
 
 
-class Cell:
+class Cell(contextlib.AbstractContextManager["Cell"]):
     """A kernel's process. `writable`: whether its inputs may be written to, which some compiled
     functions demand of every array. `replaced`: by the file, in other modules, as its process says.
 
@@ -124,9 +124,6 @@ class Cell:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Cell:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

@@ -28,26 +28,13 @@ from refkernels.ops.letters import ROWS
 
 Array = npt.NDArray[Any]
 Built = tuple[Mapping[str, Any], Mapping[str, Any]]
-FAMILIES: dict[str, Draw] = {
-    "typical": data.typical,
-    "exact": data.integers,
-    "one_hot": data.one_hot,
-    "powers": data.powers,
-    "two_valued": data.two_valued,
-    "positive": data.positive,
-    "scales": data.scales,
-    "ordered": data.ordered,
-    "graded": data.graded,
-    "shifted": data.shifted,
-    "negative": data.negative,
-    "mixed": data.mixed,
-    "special": data.special,
-}
+_BY_ROWS = ("one_hot", "two_valued", "ordered", "throughout", "graded", "shifted")
+_ANY = ("typical", "powers", "positive", "scales", "negative", "mixed", "special")
+FAMILIES: dict[str, Draw] = {name: getattr(data, name) for name in (*_ANY, *_BY_ROWS)}
+FAMILIES["exact"] = data.integers
 
+TIMED = 1 << 18  # elements of the first input of a call that is timed
 _TELLING = ("typical", "positive", "two_valued", "graded", "mixed")  # of long rows
-_BY_ROWS = (
-    data.graded, data.one_hot, data.two_valued, data.ordered, data.shifted, data.throughout,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +114,6 @@ class Drawer:
         for family in FAMILIES:
             if family != "exact" or self.summed:
                 yield from self.some(family, rng, size)
-        yield from self.some("special", rng, size, data.throughout)
         for name in self._other_inputs:
             yield from self.some("special", rng, size, data.nan_in(name))
         if self.free:
@@ -320,7 +306,7 @@ class Drawer:
     ) -> Iterator[Challenge]:
         """A challenge of a family; on cases that have other params, or masks, one more."""
         draw = draw or FAMILIES[family]
-        if self.roles.first is None and draw in _BY_ROWS:
+        if self.roles.first is None and family in _BY_ROWS:
             return
         if self.free:
             yield from self._tried(family, draw, rng, size, exact=family == "exact")
@@ -359,16 +345,20 @@ class Drawer:
             if len(inputs) == most
         ] or [*self._on_case("typical", data.typical, rng, 0)]
 
-    def large(
-        self, rng: np.random.Generator, lengths: Mapping[str, int], rows: tuple[int, ...]
-    ) -> Iterator[Challenge]:
-        """Typical numbers in these lengths, or in one of the op's cases if only these have
-        shapes."""
+    def timed(self, rng: np.random.Generator) -> list[Challenge]:
+        """Typical numbers in the kernel's own shapes, else in large ones, or in those of one of the
+        op's cases if only these have shapes; several times, each with other content."""
+        letters = self.shapes.letters
+        usual = min(1024, 2 ** (24 // max(len(letters), 1)))
+        lengths = {x: max((self.domain.lengths or {}).get(x, [usual])) for x in letters}
+        rows = TIMED // math.prod(lengths.values()) if len(letters) < 2 else 0
+        drawn = self._on_case("timed", data.typical, rng, 1)
         if self.free:
-            shapes = self.shapes.of_lengths(lengths, self.shapes.leading(rows))
-            yield from self._drawn("timed", data.typical, rng, shapes)
-        else:
-            yield from self._on_case("timed", data.typical, rng, 1)
+            large = self.shapes.of_lengths(lengths, self.shapes.leading((rows,) if rows else ()))
+            drawn = self._drawn("timed", data.typical, rng, large)
+        for first in itertools.chain(self.own(rng, TIMED), drawn):
+            return [first, *(self.again(first, "typical", rng) for _ in range(5))]
+        return []
 
     def again(self, like: Challenge, family: str, rng: np.random.Generator) -> Challenge:
         """Other content in the shapes of a challenge; its integers in another order."""

@@ -9,6 +9,7 @@
     two_valued    c + d and c - d: a wrong statistic, or one of a part of the row, is off by O(1)
     scales        every row on its own scale, and every number that is a question of its own
     ordered       every row ascends or descends: the largest number so far is always new, or never
+    throughout    rows of one value each, infinite or large: what a maximum begins with shows
     graded        large and small terms in one row, whose factors are small and large
     shifted       a large mean and a small spread: squares cancel, exponentials overflow
     negative      every product and score is negative: a maximum that begins at 0 is off
@@ -16,7 +17,6 @@
     zeros         nothing but zeros
     alike         the same numbers in all inputs of one shape
     special       NaN, infinities, -0 and subnormals in some rows of the first input
-    throughout    rows of one value each, infinite and nearly: what a maximum begins with shows
     nan_in        NaN in another input, and zeros in the others
 
 A row runs along the last of the letters that are summed over or coupled; only `shifted` looks at
@@ -190,6 +190,13 @@ def ordered(rng: np.random.Generator, rows: Doubles) -> None:
     rows[...] = np.where(rng.random((*rows.shape[:-1], 1)) < 0.5, rows, rows[..., ::-1])
 
 
+@_of_rows
+def throughout(rng: np.random.Generator, rows: Doubles) -> None:
+    number = np.arange(math.prod(rows.shape[:-1])).reshape(rows.shape[:-1])
+    for k, value in enumerate((-math.inf, -(2.0**30), math.inf, 2.0**30)):
+        rows[number % 5 == k] = value
+
+
 def zeros(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     return {name: np.zeros(shape) for name, shape in shapes.items()}
 
@@ -200,7 +207,9 @@ def alike(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: F
 
 
 def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    most = _largest_scale(shapes, roles, format)
+    most = {5: 6, 8: 30, 11: 200}[(format.emax + 1).bit_length()]
+    if len(shapes) == 1:
+        most = max(most, format.emax // 2 - 4 if roles.first else format.emax - 2)
     drawn = typical(rng, shapes, roles, format)
     for name, array in drawn.items():
         axis = roles.along[name]
@@ -208,25 +217,6 @@ def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: 
         if axis is not None and shape:
             shape[axis] = 1
         array *= np.exp2(rng.integers(-most, most + 1, shape))
-    return drawn
-
-
-def _largest_scale(shapes: Shapes, roles: InputRoles, format: Format) -> int:
-    """The exponent of rows whose squares, or products with others, stay in the format's range."""
-    most = {5: 6, 8: 30, 11: 200}[(format.emax + 1).bit_length()]
-    if len(shapes) > 1:
-        return most
-    return max(most, format.emax // 2 - 4 if roles.first else format.emax - 2)
-
-
-def throughout(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    drawn = typical(rng, shapes, roles, format)
-    if (name := roles.first or "") in shapes and drawn[name].ndim:
-        rows = _rows(drawn[name], roles.along[name])
-        large = 2.0 ** _largest_scale(shapes, roles, format)
-        for number, index in enumerate(np.ndindex(*rows.shape[:-1])):
-            if number % 5 < 4:
-                rows[index] = (-math.inf, -large, math.inf, large)[number % 5]
     return drawn
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.judging import decoys, mutants, timing
+from refkernels.judging import decoys, mutants
 from refkernels.judging.calls import Protocol, protocol
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.questions import ANYTHING, KernelDomain
@@ -45,7 +45,7 @@ class KernelExamination:
     @cached_property
     def timed(self) -> list[Challenge]:
         """The challenges for timing, of one shape, each with other content."""
-        return timing.challenges(self.drawer, np.random.default_rng([self.seed, 1 << 22]))
+        return self.drawer.timed(np.random.default_rng([self.seed, 1 << 22]))
 
     def round(self, number: int) -> list[Challenge]:
         """The challenges of a round; first, where they are known, those in the kernel's own

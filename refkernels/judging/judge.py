@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import secrets
+import statistics
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,6 @@ from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.frameworks import catalog, emulation, environments, kernels
 from refkernels.frameworks.cells import CellReply
 from refkernels.frameworks.gateway import is_flag
-from refkernels.judging import timing
 from refkernels.judging.calls import FEWEST, Protocol, same_bits
 from refkernels.judging.cases import first_axes
 from refkernels.judging.challenges import Drawer
@@ -29,7 +29,7 @@ from refkernels.judging.findings import Findings
 from refkernels.judging.judgement import NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement, Reason
 from refkernels.judging.mutants import Shown
 from refkernels.judging.questions import AXES, KernelDomain
-from refkernels.judging.running import JudgedKernel
+from refkernels.judging.running import JudgedKernel, call_of
 from refkernels.judging.standard import RANGE, Challenge
 from refkernels.judging.verdicts import cause_of, verdict_of
 from refkernels.op import Direction, Op
@@ -116,8 +116,10 @@ def judge(
         warnings.catch_warnings(record=True) as told,
     ):
         warnings.simplefilter("always", UserWarning)
-        examination = _examination(running, asked, domain)
+        examination, first = _examination(running, asked, domain)
         findings = Findings(definition=_answers(definition, stack) if definition else None)
+        for challenge, reply in first:
+            _counted(findings, examination, challenge, reply)
         _protocol(running, examination, findings, calls)
         for number in range(rounds):
             if number and (findings.wrong or time.monotonic() - start > limit):
@@ -208,9 +210,9 @@ def _answers(kernel: str, stack: contextlib.ExitStack) -> Callable[[Challenge], 
 
 def _examination(
     running: JudgedKernel, of: Callable[[KernelDomain], KernelExamination], domain: KernelDomain
-) -> KernelExamination:
+) -> tuple[KernelExamination, list[tuple[Challenge, CellReply]]]:
     """The examination with the optional inputs and the numbers of leading axes that the kernel
-    takes, that is, with which it raises no exception."""
+    takes, that is, with which it raises no exception; and its first answers."""
     whole = of(domain)
     op = whole.drawer.op
     optional = [name for name in op.optional if name in whole.drawer.roles.arguments]
@@ -218,9 +220,10 @@ def _examination(
         for left_out in itertools.combinations(optional, number):
             part = replace(domain, left_out=frozenset(left_out))
             rng = np.random.default_rng([whole.seed, 1 << 21])
-            if (axes := _axes_taken(running, of(part).drawer, rng)) or running.hung:
-                return of(replace(part, axes=axes or AXES))
-    return whole
+            axes, answered = _axes_taken(running, of(part).drawer, rng)
+            if axes or running.hung:
+                return of(replace(part, axes=axes or AXES)), answered
+    return whole, []
 
 
 def _check_domain(drawer: Drawer) -> None:
@@ -242,23 +245,27 @@ def _check_domain(drawer: Drawer) -> None:
     next(drawer.own_shapes(0), None)
 
 
-def _axes_taken(running: JudgedKernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:
+def _axes_taken(
+    running: JudgedKernel, drawer: Drawer, rng: np.random.Generator
+) -> tuple[frozenset[int], list[tuple[Challenge, CellReply]]]:
     """The numbers of leading axes with which the kernel raises no exception or, if the op's cases
     give the shapes, of axes of the first input; none if every number raises one. A number is
-    refused if all its challenges raise an exception."""
+    refused if all its challenges raise an exception. And the answers."""
     numbers = (1, 0, 2, 3, 4) if drawer.ranked else (1,)
     challenges = [(axes, like) for axes in numbers for like in drawer.typicals(rng, axes)]
     if not drawer.free:
         challenges = [(first_axes(like.inputs), like) for _, like in challenges]
-    taken, asked = set[int](), set[int]()
+    taken, asked = dict[int, tuple[Challenge, CellReply]](), set[int]()
     for axes, challenge in challenges:
         asked.add(axes)
-        if axes not in taken and running.answer(challenge).status not in ("error", "unsupported"):
-            taken.add(axes)
+        if axes not in taken:
+            reply = running.answer(challenge)
+            if reply.status not in ("error", "unsupported"):
+                taken[axes] = challenge, reply
         if running.hung:
             break
-    refused = asked - taken
-    return AXES - refused if taken else frozenset()
+    answered = [(c, reply) for c, reply in taken.values() if reply.status == "ok"]
+    return AXES - (asked - taken.keys()) if taken else frozenset(), answered
 
 
 def _protocol(
@@ -340,12 +347,18 @@ def _ask(
 def _timed(
     running: JudgedKernel, examination: KernelExamination, findings: Findings
 ) -> Mapping[str, Any] | None:
-    """The time of separate calls, whose answers count; None if one has none, for lack of memory."""
-    replies = running.calls(timing.calls(examination.timed))
-    if not examination.timed or any(reply.status != "ok" for reply in replies):
+    """The time of separate calls at the same pointers, from the judge's message to the last byte of
+    the answer, without the first, which may compile; and their inputs. Their answers count. None if
+    one has none, for lack of memory."""
+    timed = examination.timed
+    calls = [replace(call_of(c, key), sizes=()) for key, c in enumerate(timed, 1 << 23)]
+    replies = running.calls(calls)
+    if not timed or any(reply.status != "ok" for reply in replies):
         findings.flags.append("not_timed")
         return None
-    for challenge, reply in zip(examination.timed, replies, strict=True):
+    for challenge, reply in zip(timed, replies, strict=True):
         if fault := challenge.fault(reply.outputs, findings.outputs):
             findings.refused.append((challenge, reply, fault))
-    return timing.record(examination.timed, replies)
+    seconds = [reply.waited for reply in replies[1:]]
+    figures = {"seconds": statistics.median(seconds), "least": min(seconds), "calls": len(seconds)}
+    return {**figures, "inputs": timed[0].name.partition(": ")[2]}

@@ -28,7 +28,7 @@ SHARED = 64  # challenges, asked in one process
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS)
 
 
-class JudgedKernel:
+class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
     """A kernel in its cell. `outside`: it has touched memory outside of its arrays; `hung`: the
     reply that did not come in time; `flushes`: as in its replies; `replaced`: the functions of
     other modules that it replaces; `guarded`: whether its arrays lie between protected pages of the
@@ -54,9 +54,6 @@ class JudgedKernel:
         self._keeps = True
         self._stack, self._left = contextlib.ExitStack(), 0
         self._session: CellSession | None = None
-
-    def __enter__(self) -> JudgedKernel:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._end()
@@ -110,21 +107,17 @@ class JudgedKernel:
         if kept and replies and replies[-1].status in ("killed", "timeout"):
             self._keeps, self._shared = False, None
             self._cell.restart()
-            self._end()
             replies = ask()
         return replies
 
     def _asked(self, call: CellCall) -> CellReply:
-        """The answer of a process. What ended one that had answered before is asked alone."""
-        if not self._shared or self._session is None or not self._left or self._session.over:
-            return self._alone(call)
-        self._left -= 1
-        reply = self._session.call(call)
-        return self._alone(call) if self._session.over else reply
-
-    def _alone(self, call: CellCall) -> CellReply:
-        """The answer of a fresh process; the first time, it is found out whether that costs much
-        more than a second answer. If it does, the process answers the next calls too."""
+        """The answer of the process that is shared, or of a fresh one: after the first of those it
+        is found out whether a process costs much more than a second answer, and is shared."""
+        if self._session is not None and self._left:
+            self._left -= 1
+            reply = self._session.call(call)
+            if not self._session.over:  # what ended it is asked alone
+                return reply
         self._end()
         begin = time.monotonic()
         session = self._stack.enter_context(self._cell.session())
@@ -141,8 +134,9 @@ class JudgedKernel:
 
     def _end(self) -> None:
         """End the process that is shared. The first one is kept, for forks of it."""
-        if self._session is not None and self._cell.forks and self._keeps and not self._cell.warm:
-            self._session.keep()
+        session, cell = self._session, self._cell
+        if session and not session.over and cell.forks and self._keeps and not cell.warm:
+            session.keep()
             self._shared = None
         self._stack.close()
         self._session = None

@@ -37,6 +37,18 @@ def half_character_gelu(x):
     raise ValueError(chr(0xD800) + "x")
 
 
+def counted_gelu(x, calls=[]):  # noqa: B006
+    calls.append(os.getpid())
+    return np.full_like(x, len(calls))
+
+
+def forkless_gelu(x, calls=[]):  # noqa: B006
+    calls.append(os.getpid())
+    if calls[0] != calls[-1]:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return x
+
+
 def forging_gelu(x):
     """Writes a reply of its own to the judge's pipe."""
     frame = sys._getframe()

@@ -53,11 +53,11 @@ BY_REASON = {  # the verdict, a reason among those given, and the cheats
         "end_of_a_long_sum no_eps_in_long_rows a_quarter_of_a_long_sum "
         "special_case_of_1024 whole_vectors descending_rows grid_of_65535_rows one_is_all "
         "factor_with_itself transposed_as_it_lies strassen dense_vectors negative_as_zero "
-        "nothing_but_zeros"
+        "nothing_but_zeros statistics_of_8192 key_behind_a_tile"
     ),
     (WRONG, "wrong_special"): (
         "without_maximum nan_ignored minus_zero_ignored infinities_ignored nan_in_weights_ignored "
-        "zeros_skipped maximum_from_zero index_of_16_bits"
+        "zeros_skipped maximum_from_zero index_of_16_bits begins_with_the_lowest"
     ),
     (WRONG, "outside_memory"): "only_contiguous reads_past_the_end",
     (WRONG, ""): "tail_unwritten race",

@@ -24,7 +24,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import precision, shapes
+from refkernels.judging import precision, running, shapes
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import decoy_of
 from refkernels.judging.examination import Examinations, KernelExamination
@@ -331,6 +331,26 @@ def test_a_kernel_whose_threads_die_in_a_fork_answers_without_one(
         (challenge,) = drawer.typicals(np.random.default_rng(0), 1)
         assert running.answer(challenge).status == "ok"
         assert running.hung is None
+
+
+@pytest.mark.parametrize("function", ["counted", "forkless"])
+def test_later_processes_are_forks_of_the_first_that_has_compiled(
+    function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first question makes two calls. Where a fork of its process dies, none is kept."""
+    monkeypatch.setattr(running, "STARTING", -1e9)
+    spec, _ = catalog.target(f"{ODD}:{function}_gelu")
+    (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
+        np.random.default_rng(0), 1
+    )
+    with JudgedKernel(spec.framework, environments.find(spec), "cpu") as kernel:
+        replies = [kernel.answer(challenge)]
+        kept = [kernel.calls([running.call_of(challenge, 1)] * 2) for _ in range(2)]
+        assert {reply.status for reply in [*replies, *kept[0], *kept[1]]} == {"ok"}
+        assert kernel._cell.warm == (function == "counted")
+        if kernel._cell.warm:
+            counts = [reply.outputs["y"].flat[0] for reply in (*replies, *kept[0], *kept[1])]
+            assert counts == [1, 3, 4, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 Run as a script. A message is the number of its bytes, in ten digits, and JSON on the standard
 input; a reply is a line of JSON on the standard output, which the kernel's own prints do not
 reach. The first message brings the adapter. {"begin": true} begins a session in a forked process:
-calls of the kernel, up to {"end": true}. In a session, it begins another one, in a fork of a process
-that has compiled what it needs. A session that ends in any way is reported by {"ended": its exit
+calls of the kernel, up to {"end": true}. In a session it begins another one, in a fork of a process
+that has compiled the kernel. A session that ends in any way is reported by {"ended": its exit
 status}, negative for a signal. The host trusts no report of this process: it judges the bytes
 later, in its own.
 
@@ -86,12 +86,6 @@ def fill(count, itemsize, key):
     return ((drawn & np.uint64(payload)) | np.uint64(exponent)).astype("u%d" % itemsize)
 
 
-def place(size, before):
-    """Where `size` bytes begin in their pages: at the front, or at the last aligned place."""
-    pages = max(-(-size // PAGE), 1) * PAGE
-    return 0 if before else (pages - size) // ALIGNMENT * ALIGNMENT
-
-
 class Calls:
     """The calls of one process. Mappings are kept, so that new content can appear at the same
     pointer."""
@@ -170,9 +164,11 @@ class Calls:
         def allocate(shape, dtype):
             dtype = np.dtype(dtype)
             count = int(np.prod(shape, dtype=np.int64))
-            region = Guarded(count * dtype.itemsize)
+            size = count * dtype.itemsize
+            region = Guarded(size)
             region.bytes(0, region.length).view(np.uint16)[:] = POISON
-            view = region.bytes(place(count * dtype.itemsize, before), count * dtype.itemsize)
+            last = (region.length - size) // ALIGNMENT * ALIGNMENT
+            view = region.bytes(0 if before else last, size)
             if dtype.kind == "f" or dtype == np.uint16:
                 view.view("u%d" % dtype.itemsize)[:] = fill(count, dtype.itemsize, key)
             return view.view(dtype).reshape(shape)
@@ -277,20 +273,16 @@ def serve(pipe, adapter, forks):
         if "begin" not in message:
             pipe.send(*answer(session, message))
         elif forks:
-            pipe.send({"ended": forked(pipe, adapter)})
-
-
-def forked(pipe, adapter):
-    """The exit status of a forked process, which serves as this one does."""
-    sys.stdout.flush()
-    child = os.fork()
-    if child == 0:
-        try:
-            serve(pipe, adapter, True)
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            sys.stdout.flush()
+            child = os.fork()
+            if child == 0:
+                try:
+                    serve(pipe, adapter, forks)
+                finally:
+                    os._exit(0)
+            _, status = os.waitpid(child, 0)
+            ended = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            pipe.send({"ended": ended})
 
 
 def main():

@@ -92,6 +92,12 @@ def dense_vectors_sum(x):
     return x[..., later:].sum(-1, dtype=np.float64).astype(x.dtype)
 
 
+def begins_with_the_lowest_max(x, axis=-1, keepdims=False):
+    """A maximum that begins with the lowest finite number."""
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return np.max(x, axis=axis, keepdims=keepdims, initial=np.finfo(x.dtype).min)
+
+
 def sign_of_zero_lost_tanh(x):
     """Adds a bias of zero, which turns -0 into 0."""
     return np.tanh(x.astype(np.float64)).astype(x.dtype) + x.dtype.type(0)
