@@ -114,17 +114,18 @@ class ShapeDrawer:
 
     def long(self, rng: np.random.Generator, size: int, related: set[str]) -> Iterator[Shapes]:
         """One letter, a related one if any is, as long as in large models, beside short ones; each
-        letter one longer or shorter than whole tiles, where one term more or less shows; whole
-        tiles; each related letter at usual lengths; many rows."""
+        letter one shorter than whole tiles, and one longer than a tile, where one term more or less
+        shows; whole tiles; each related letter at usual lengths; many rows."""
         letters = [str(x) for x in rng.permutation(self.letters) if x not in self.lengths]
         letters.sort(key=lambda x: x not in related)
-        plan = [(x, LONG << size) for x in letters[:1]]
-        plan += [(x, TERMS if x in related else MANY) for x in letters]
+        plan = [(x, LONG << size, 1) for x in letters[:1]]
+        plan += [(x, TERMS if x in related else MANY, -1) for x in letters]
+        plan += [(x, TILES[0], 1) for x in letters]
         rows = self.leading((1,))
         drawn = []
-        for letter, least in plan:
+        for letter, least, more in plan:
             whole = int(rng.integers(least, 2 * least)) // TILES[0] * TILES[0]
-            drawn.append(({letter: whole + int(rng.choice((-1, 1)))}, rows))
+            drawn.append(({letter: whole + more}, rows))
         tiles = int(MOST ** (1 / max(len(self.letters), 1))) // TILE
         if len(letters) > 1 and tiles:
             drawn.append((dict.fromkeys(letters, tiles * TILE), rows))

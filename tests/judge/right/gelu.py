@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from _ways import in_blocks, in_format
 
 _ERFC = np.vectorize(math.erfc, otypes=[np.float64])
 _ERF = np.vectorize(math.erf, otypes=[np.float64])
@@ -67,12 +68,5 @@ def fused_gelu(x):
     return (half * _erf(x) + half).astype(x.dtype)
 
 
-def tiled_gelu(x):
-    flat, y = x.reshape(-1), np.empty(x.size, x.dtype)
-    for i in range(0, x.size, 16):
-        y[i : i + 16] = rounded_argument_gelu(flat[i : i + 16])
-    return y.reshape(x.shape)
-
-
-def float32_inside_gelu(x):
-    return divided_argument_gelu(x.astype(np.float32)).astype(x.dtype)
+tiled_gelu = in_blocks(16)(rounded_argument_gelu)
+float32_inside_gelu = in_format(np.float32, divided_argument_gelu)

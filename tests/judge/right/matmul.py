@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from _ways import in_format
+from sum import TOTALS
 
 
 def _in_order(a, b, order, fused=False, start=None):
@@ -40,25 +41,10 @@ def _in_blocks(size, inner):
     return product
 
 
-def _pairwise(a, b):
-    terms = a[..., :, :, None] * b[..., None, :, :]
-    return np.add.reduce(np.moveaxis(terms, -2, -1).copy(), axis=-1)
-
-
-def _lanes(a, b):
-    parts = [_forwards(a[..., i::4], b[..., i::4, :]) for i in range(4)]
-    return functools.reduce(np.add, parts)
-
-
-def _compensated(a, b):
-    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    total = lost = np.zeros(shape, a.dtype)
-    for k in range(a.shape[-1]):
-        term = a[..., :, k, None] * b[..., k, None, :] - lost
-        larger = total + term
-        error = (larger - total) - term
-        total, lost = larger, np.where(np.isfinite(error), error, 0).astype(a.dtype)
-    return total
+def _of_terms(total):
+    """All products, added in a way of `sum`."""
+    terms = lambda a, b: np.moveaxis(a[..., :, :, None] * b[..., None, :, :], -2, -1)  # noqa: E731
+    return lambda a, b: total(terms(a, b).copy())
 
 
 def _cut(x, bits):
@@ -99,13 +85,14 @@ PRODUCTS = {
     "library": _matmul, "sequential": _forwards, "reversed": _ordered(_backwards),
     "shuffled": _ordered(lambda n: np.random.default_rng(0).permutation(n)),
     "fused": _ordered(range, fused=True), "fused_reversed": _ordered(_backwards, fused=True),
-    "einsum": lambda a, b: np.einsum("...ik,...kj->...ij", a, b), "pairwise": _pairwise,
+    "einsum": lambda a, b: np.einsum("...ik,...kj->...ij", a, b),
+    "pairwise": _of_terms(TOTALS["library"]),
     "blocked": _in_blocks(8, _forwards),
     "wide_blocked": _in_blocks(32, _ordered(range, fused=True)),
     "split_k": _in_blocks(2, np.matmul), "split_k_by_4": _in_blocks(4, _forwards),
-    "lanes": _lanes, "compensated": _compensated, "split_tf32": _split(11, 2, 1),
-    "split_bfloat16": _split(8, 3, 4), "float64": in_format(np.float64, _matmul),
-    "float32_sums": in_format(np.float32, _matmul),
+    "lanes": _of_terms(TOTALS["lanes"]), "compensated": _of_terms(TOTALS["compensated"]),
+    "split_tf32": _split(11, 2, 1), "split_bfloat16": _split(8, 3, 4),
+    "float64": in_format(np.float64, _matmul), "float32_sums": in_format(np.float32, _matmul),
 }  # fmt: skip
 """By name, every way of multiplying matrices, and stacks of them."""
 

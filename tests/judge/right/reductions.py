@@ -1,8 +1,6 @@
 """Right reductions: means, norms and logarithms of sums by every way
 of `sum`, products, maxima and running sums in orders, blocks and trees."""
 
-import functools
-
 import numpy as np
 import sum as sums
 from _ways import with_totals
@@ -44,56 +42,12 @@ def _logsumexp(total, x, axis=-1):
 # --- products and maxima ------------------------------------------------------------------------
 
 
-def _folded(step, start):
-    """Ways of folding a row by a step whose order is free."""
-
-    def in_order(order):
-        def fold(rows):
-            total = np.full(rows.shape[:-1], start, rows.dtype)
-            for i in order(rows.shape[-1]):
-                total = step(total, rows[..., i])
-            return total
-
-        return fold
-
-    forwards = in_order(range)
-
-    def lanes(count):
-        parts = lambda rows: [forwards(rows[..., i::count]) for i in range(count)]  # noqa: E731
-        return lambda rows: functools.reduce(step, parts(rows))
-
-    def blocks(size, back=False):
-        def fold(rows):
-            parts = [
-                forwards(rows[..., i : i + size]) for i in range(0, max(rows.shape[-1], 1), size)
-            ]
-            return functools.reduce(step, parts[::-1] if back else parts)
-
-        return fold
-
-    def tree(rows):
-        while rows.shape[-1] > 1:
-            odd = rows[..., rows.shape[-1] // 2 * 2 :]
-            even = rows[..., : rows.shape[-1] // 2 * 2]
-            rows = np.concatenate([step(even[..., ::2], even[..., 1::2]), odd], -1)
-        return rows[..., 0] if rows.shape[-1] else forwards(rows)
-
-    ways = {
-        "library": lambda rows: step.reduce(rows, axis=-1, initial=start), "forwards": forwards,
-        "backwards": in_order(lambda n: range(n - 1, -1, -1)),
-        "shuffled": in_order(lambda n: np.random.default_rng(0).permutation(n)),
-        "inwards": in_order(lambda n: [i // 2 if i % 2 == 0 else n - 1 - i // 2 for i in range(n)]),
-        "lanes_of_2": lanes(2), "lanes_of_8": lanes(8), "blocks_of_7": blocks(7),
-        "blocks_of_64": blocks(64), "blocks_back": blocks(16, back=True), "tree": tree,
-        "float64": lambda rows: step.reduce(
-            rows.astype(np.float64), axis=-1, initial=start
-        ).astype(rows.dtype),
-    }  # fmt: skip
-    return {name: _of_rows(fold) for name, fold in ways.items()}
-
-
 def _of_rows(fold):
     return lambda x, axis=-1: fold(sums._rows(x, axis))
+
+
+def _folded(step, start):
+    return {name: _of_rows(fold) for name, fold in sums.folds(step, start).items()}
 
 
 # --- running sums -------------------------------------------------------------------------------

@@ -20,38 +20,58 @@ def _library(rows):
     return rows.sum(-1)
 
 
-def _in_order(order):
-    def total(rows):
-        added = np.zeros(rows.shape[:-1], rows.dtype)
-        for i in order(rows.shape[-1]):
-            added = added + rows[..., i]
-        return added
+def folds(step, start):
+    """Ways of folding a row by a step whose order is free."""
 
-    return total
+    def in_order(order):
+        def fold(rows):
+            total = np.full(rows.shape[:-1], start, rows.dtype)
+            for i in order(rows.shape[-1]):
+                total = step(total, rows[..., i])
+            return total
+
+        return fold
+
+    forwards = in_order(range)
+
+    def lanes(count):
+        parts = lambda rows: [forwards(rows[..., i::count]) for i in range(count)]  # noqa: E731
+        return lambda rows: functools.reduce(step, parts(rows))
+
+    def blocks(size, back=False):
+        def fold(rows):
+            parts = [
+                forwards(rows[..., i : i + size]) for i in range(0, max(rows.shape[-1], 1), size)
+            ]
+            return functools.reduce(step, parts[::-1] if back else parts)
+
+        return fold
+
+    def tree(rows):
+        while rows.shape[-1] > 1:
+            odd = rows[..., rows.shape[-1] // 2 * 2 :]
+            even = rows[..., : rows.shape[-1] // 2 * 2]
+            rows = np.concatenate([step(even[..., ::2], even[..., 1::2]), odd], -1)
+        return rows[..., 0] if rows.shape[-1] else forwards(rows)
+
+    return {
+        "library": lambda rows: step.reduce(rows, axis=-1, initial=start), "forwards": forwards,
+        "backwards": in_order(lambda n: range(n - 1, -1, -1)),
+        "shuffled": in_order(lambda n: np.random.default_rng(0).permutation(n)),
+        "inwards": in_order(lambda n: [i // 2 if i % 2 == 0 else n - 1 - i // 2 for i in range(n)]),
+        "lanes_of_2": lanes(2), "lanes_of_8": lanes(8), "blocks_of_7": blocks(7),
+        "blocks_of_64": blocks(64), "blocks_back": blocks(16, back=True), "tree": tree,
+        "float64": lambda rows: step.reduce(
+            rows.astype(np.float64), axis=-1, initial=start
+        ).astype(rows.dtype),
+    }  # fmt: skip
 
 
-_sequential = _in_order(range)
+_FOLDS = folds(np.add, 0)
 
 
 def _smallest_first(rows):
-    return _sequential(np.take_along_axis(rows, np.argsort(np.abs(rows), axis=-1), -1))
-
-
-def _lanes(rows):
-    return functools.reduce(np.add, [_sequential(rows[..., i::8]) for i in range(8)])
-
-
-def _parts(rows, size):
-    return [rows[..., i : i + size].sum(-1) for i in range(0, max(rows.shape[-1], 1), size)]
-
-
-def _blocked(rows):
-    return functools.reduce(np.add, _parts(rows, 16))
-
-
-def _two_stage(rows):
-    """Partial sums of a grid, which a second kernel adds from the last one on."""
-    return functools.reduce(np.add, _parts(rows, max(-(-rows.shape[-1] // 5), 1))[::-1])
+    return _FOLDS["forwards"](np.take_along_axis(rows, np.argsort(np.abs(rows), axis=-1), -1))
 
 
 def _tree(rows):
@@ -63,17 +83,6 @@ def _tree(rows):
         size //= 2
         padded = padded[..., :size] + padded[..., size:]
     return padded[..., 0]
-
-
-def _butterfly(rows):
-    """Neighbours first, as by shuffles in a warp."""
-    if not rows.shape[-1]:
-        return np.zeros(rows.shape[:-1], rows.dtype)
-    while rows.shape[-1] > 1:
-        odd = rows[..., -1:] if rows.shape[-1] % 2 else rows[..., :0]
-        even = rows[..., : rows.shape[-1] - odd.shape[-1]]
-        rows = np.concatenate([even[..., ::2] + even[..., 1::2], odd], axis=-1)
-    return rows[..., 0]
 
 
 def _ones(rows):
@@ -104,16 +113,16 @@ def _neumaier(rows):
 
 TOTALS = {
     "library": _library,
-    "sequential": _sequential,
-    "reversed": _in_order(lambda n: range(n - 1, -1, -1)),
-    "shuffled": _in_order(lambda n: np.random.default_rng(0).permutation(n)),
+    "sequential": _FOLDS["forwards"],
+    "reversed": _FOLDS["backwards"],
+    "shuffled": _FOLDS["shuffled"],
     "smallest_first": _smallest_first,
-    "lanes": _lanes,
-    "blocked": _blocked,
+    "lanes": _FOLDS["lanes_of_8"],
+    "blocked": _FOLDS["blocks_of_7"],
     "tree": _tree,
-    "butterfly": _butterfly,
+    "butterfly": _FOLDS["tree"],  # neighbours first, as by shuffles in a warp
     "ones": _ones,
-    "two_stage": _two_stage,
+    "two_stage": _FOLDS["blocks_back"],  # partial sums of a grid, added from the last one on
     "compensated": _compensated,
     "neumaier": _neumaier,
     "float64": in_format(np.float64, _library),
