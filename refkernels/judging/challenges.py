@@ -28,10 +28,12 @@ from refkernels.ops.letters import ROWS
 
 Array = npt.NDArray[Any]
 Built = tuple[Mapping[str, Any], Mapping[str, Any]]
-_BY_ROWS = ("one_hot", "two_valued", "ordered", "throughout", "graded", "shifted")
-_ANY = ("typical", "powers", "positive", "scales", "negative", "mixed", "special")
-FAMILIES: dict[str, Draw] = {name: getattr(data, name) for name in (*_ANY, *_BY_ROWS)}
-FAMILIES["exact"] = data.integers
+_NAMES = """typical exact one_hot powers two_valued positive scales ordered graded shifted negative
+mixed special throughout"""
+FAMILIES: dict[str, Draw] = {
+    name: data.integers if name == "exact" else getattr(data, name) for name in _NAMES.split()
+}
+_BY_ROWS = ("graded", "one_hot", "two_valued", "ordered", "shifted", "throughout")
 
 TIMED = 1 << 18  # elements of the first input of a call that is timed
 _TELLING = ("typical", "positive", "two_valued", "graded", "mixed")  # of long rows
