@@ -29,7 +29,7 @@ from refkernels.ops.letters import ROWS
 Array = npt.NDArray[Any]
 Built = tuple[Mapping[str, Any], Mapping[str, Any]]
 _NAMES = """typical exact one_hot powers two_valued positive scales ordered graded shifted negative
-mixed special throughout"""
+mixed special"""
 FAMILIES: dict[str, Draw] = {
     name: data.integers if name == "exact" else getattr(data, name) for name in _NAMES.split()
 }
@@ -128,6 +128,7 @@ class Drawer:
         yield from self.long(rng, size)
         yield from self._hard(size)
         yield from self._other_params(rng)
+        yield from self.some("throughout", rng, size, data.throughout)
 
     def alike(self, rng: np.random.Generator) -> Iterator[Challenge]:
         """Zeros, equal inputs and rows on scales of their own, all axes of one length."""

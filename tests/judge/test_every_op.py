@@ -25,7 +25,7 @@ OVERFLOWS = {("linear_attention", "chunked"), ("selective_scan", "chunked"), ("p
 OVERFLOWS |= {("gated_delta_rule", form) for form in ("plain", "recurrent")}
 OVERFLOWS |= {("soap", "right_first")}
 OVERFLOWS |= {("hardswish", form) for form in ("clipped", "multiplied")}
-"""Forms that may overflow where another of the op does not: e^(G_t) of a state, x (x + 3), a product of three."""
+"""Forms that may overflow where another does not: e^(G_t) of a state, x (x + 3), two products."""
 ASKED = one_way((name, way) for name, op in registry.ops().items() for way in op.directions)
 WHOLE = one_in(10, ASKED)
 
@@ -40,6 +40,7 @@ def drawn(drawer: Drawer) -> Iterator[Challenge]:
     yield from (challenge for challenge in drawer._other_params(rng) if challenge.has_answer)
     yield from drawer.wide(rng)
     yield from drawer.alike(rng) if drawer.free else ()
+    yield from drawer.some("throughout", rng, 0, data.throughout)
 
 
 @with_default_fenv
