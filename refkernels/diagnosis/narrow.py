@@ -18,12 +18,12 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
-from refkernels.contexts.graph import Edits, Graph, Node
+from refkernels.contexts.graph import Node
 from refkernels.diagnosis import places, products
-from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.names import formula_of
-from refkernels.diagnosis.formulas import of_function
+from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.hypothesis import Claim, Prediction
+from refkernels.diagnosis.models import compiled
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops import edits
@@ -84,18 +84,10 @@ def _computed(problem: Problem, formula: Any) -> Arrays:
 
 def _forms(problem: Problem) -> Iterator[Any]:
     """The op's forms, those in which kernels write a function, and these with identities."""
-    forms: Any = problem.definition.of(problem.direction).forms.values()
-    for form in (*forms, *of_function(problem).values()):
-        rules: list[Any] = []
-
-        def find(graph: Graph, rules: list[Any] = rules) -> Edits:
-            rules += [rule for _, rule in identities.written(graph)]
-            return {}
-
-        yield form
-        if problem.op.elementwise:
-            _computed(problem, edits.edited(form, find))
-        yield from (edits.edited(form, rule) for rule in rules)
+    screen = Screen(problem, problem.truth.plain, elements=1)
+    for (text, form, fault), *_ in compiled.programs(problem, screen):
+        if not fault and (problem.op.elementwise or not text):
+            yield form
 
 
 def _lost(
