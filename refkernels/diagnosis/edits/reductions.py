@@ -284,20 +284,31 @@ def _over(node: Node, axes: tuple[int, ...]) -> Any:
 
 @rule("reduced_in_parts", "reduction")  # over one of several axes that are read as one
 def reductions_in_parts(program: Program) -> Iterator[Any]:
-    for nodes in _each_and_every(node for node in program.of(*_OVER_AN_AXIS) if node.option == -1):
-        n = length_of(nodes[0])
+    yield from _over_parts(program, -1)
+
+
+@rule("reduced_over_rows", "reduction")  # over one of the axes of which rows are made
+def reductions_over_rows(program: Program) -> Iterator[Any]:
+    yield from _over_parts(program, -2)
+
+
+def _over_parts(program: Program, along: int) -> Iterator[Any]:
+    last = (node for node in program.of(*_OVER_AN_AXIS) if node.option == -1)
+    for nodes in _each_and_every(node for node in last if len(node.operands[0].shape) >= -along):
+        n = nodes[0].operands[0].shape[along]
         for k in (k for k in range(2, n) if n % k == 0):
-            for axis, apart in ((-1, f"i // {k}"), (-2, f"i % {k}")):
-                changes = {
-                    node: by(*node.operands)(partial(_in_parts, node, k, axis)) for node in nodes
-                }
+            for of_neighbours, apart in ((True, f"i // {k}"), (False, f"i % {k}")):
+                reduced = partial(_in_parts, k, along, of_neighbours)
+                changes = {node: by(*node.operands)(partial(reduced, node.op)) for node in nodes}
                 yield nodes[0], changes, {"n": n, "apart": apart, "every": len(nodes)}
 
 
-def _in_parts(node: Node, k: int, axis: int, xp: Any, a: Any) -> Any:
+def _in_parts(k: int, along: int, of_neighbours: bool, op: str, xp: Any, a: Any) -> Any:
     """The reduction of each part of k neighbours, or of each k-th element, repeated within it."""
-    parts = xp.reshape(a, (*a.shape[:-1], a.shape[-1] // k, k))
-    return xp.reshape(shaped(xp, getattr(xp, node.op)(parts, axis), parts.shape), a.shape)
+    place = len(a.shape) + along
+    split = (*a.shape[:place], a.shape[along] // k, k, *a.shape[place + 1 :])
+    axis = along if of_neighbours else along - 1
+    return xp.reshape(shaped(xp, getattr(xp, op)(xp.reshape(a, split), axis), split), a.shape)
 
 
 @rule("padding_counted", "reduction")  # lanes beyond the end, loaded as 0

@@ -56,7 +56,6 @@ _SOURCES: dict[tuple[str, ...], dict[str, Any]] = {
         "rows": 32,  # cores earn 8 bits each
     },
     tuple(slopes.GRADIENTS): {"algorithms": "slopes.find"},
-    ("softmax", "log_softmax"): {"questions": "softmax_axes.of_gradients"},
 }
 
 
