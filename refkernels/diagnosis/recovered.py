@@ -102,8 +102,8 @@ def _differences(plain: Screen, name: str) -> Iterator[Recovered]:
     for identity in losing if plain.problem.format is BINARY32 else ():
         taken = identities.taking(identity.kind, identity.number)
         screen = Screen(plain.problem, plain.outputs, elements=READABLE, written=taken)
-        root = screen.program.graph.outputs[list(screen.question.shapes).index(name)]
-        root = root and through(root)
+        output = screen.program.graph.outputs[list(screen.question.shapes).index(name)]
+        root = through(output) if output else None
         terms = [term for term in root.operands if not is_number(term)] if root else []
         if root and root.op in ("add", "subtract") and len(terms) == 1:
             got, right = screen.observed[name].got, screen.base[name]
@@ -111,9 +111,10 @@ def _differences(plain: Screen, name: str) -> Iterator[Recovered]:
             last = ulp(term * (1.0 - 2.0**-20), BINARY32)  # of a power of two, rounded down
             lost = np.log2(last / ulp(right, BINARY32)).clip(0.0, CAP)
             bits = np.where(formats.round_to(right, BINARY32) % last == 0.0, 0.0, lost)
-            if not np.any(got % last) and np.mean((got / last)[bits > 0.0] % 2.0) > _ODD:
-                details = {"formula": identity.text}
-                yield Recovered(identities.KIND, details, bits, np.arange(got.size), len(losing))
+            odd = np.count_nonzero((got / last)[bits > 0.0] % 2.0)
+            if odd > _ODD * np.count_nonzero(bits) and not np.any(got % last):
+                owner, details = np.arange(got.size), {"formula": identity.text}
+                yield Recovered(identities.KIND, details, bits, owner, len(losing))
 
 
 def _solved(screen: Screen, name: str) -> SolvedStatistics | None:
