@@ -107,7 +107,7 @@ def _differences(plain: Screen, name: str) -> Iterator[Recovered]:
         terms = [term for term in root.operands if not is_number(term)] if root else []
         if root and root.op in ("add", "subtract") and len(terms) == 1:
             got, right = screen.observed[name].got, screen.base[name]
-            term = np.abs(screen.value_of(terms[0])).reshape(-1)
+            term = screen.value_of(terms[0]).reshape(-1)
             last = ulp(term * (1.0 - 2.0**-20), BINARY32)  # of a power of two, rounded down
             lost = np.log2(last / ulp(right, BINARY32)).clip(0.0, CAP)
             bits = np.where(formats.round_to(right, BINARY32) % last == 0.0, 0.0, lost)

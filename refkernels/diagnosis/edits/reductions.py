@@ -282,17 +282,7 @@ def _over(node: Node, axes: tuple[int, ...]) -> Any:
     return by(*node.operands)(reduced)
 
 
-@rule("reduced_in_parts", "reduction")  # over one of several axes that are read as one
-def reductions_in_parts(program: Program) -> Iterator[Any]:
-    yield from _over_parts(program, -1)
-
-
-@rule("reduced_over_rows", "reduction")  # over one of the axes of which rows are made
-def reductions_over_rows(program: Program) -> Iterator[Any]:
-    yield from _over_parts(program, -2)
-
-
-def _over_parts(program: Program, along: int) -> Iterator[Any]:
+def _over_parts(along: int, program: Program) -> Iterator[Any]:
     last = (node for node in program.of(*_OVER_AN_AXIS) if node.option == -1)
     for nodes in _each_and_every(node for node in last if len(node.operands[0].shape) >= -along):
         n = nodes[0].operands[0].shape[along]
@@ -301,6 +291,11 @@ def _over_parts(program: Program, along: int) -> Iterator[Any]:
                 reduced = partial(_in_parts, k, along, of_neighbours)
                 changes = {node: by(*node.operands)(partial(reduced, node.op)) for node in nodes}
                 yield nodes[0], changes, {"n": n, "apart": apart, "every": len(nodes)}
+
+
+# Over one of several axes that are read as one; or over one of those of which rows are made.
+rule("reduced_in_parts", "reduction")(partial(_over_parts, -1))
+rule("reduced_over_rows", "reduction")(partial(_over_parts, -2))
 
 
 def _in_parts(k: int, along: int, of_neighbours: bool, op: str, xp: Any, a: Any) -> Any:
