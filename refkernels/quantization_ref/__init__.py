@@ -40,7 +40,7 @@ OPS = (
     ),
     formula_op(
         "dequantize",
-        "x[...]:low, scale[...]:low, zero_point[...]?:int, table[t]? -> y[...]",
+        "x[...]:low, scale[...]:low, zero_point[...]?:int -> y[...]",
         prepare=formulas.prepare_dequantize,
         forms={"offset_first": formulas.offset_first, "offset_after": formulas.offset_after},
         gradients=(),
@@ -49,7 +49,7 @@ OPS = (
     ),
     formula_op(
         "block_quantize",
-        "x[... b], tensor_scale[...]?, table[t]? -> y[... b]:low, scale[... 1]:low",
+        "x[... b], tensor_scale[...]? -> y[... b]:low, scale[... 1]:low",
         "b",
         params={
             "to": "float8_e4m3fn", "block": None, "scales": "float32", "rule": "nearest",
@@ -114,10 +114,9 @@ def quantize() -> None:
 def dequantize() -> None:
     """y = (x - zero_point) scale; x float8, float6, float4, int8, int4 or any format of floats.
 
-    scale and zero_point are arranged as in `quantize`. With a table, the numbers that codes stand
-    for, y = table[x] scale: x holds whole numbers from 0 (`block_quantize`). The bound is proven
-    for (x - zero_point) scale and for x scale - zero_point scale. Otherwise as `quantize`. Source:
-    Jacob et al. (2018), arXiv:1712.05877.
+    scale and zero_point are arranged as in `quantize`. The bound is proven for (x - zero_point)
+    scale and for x scale - zero_point scale. Otherwise as `quantize`. Source: Jacob et al. (2018),
+    arXiv:1712.05877.
     """
 
 
@@ -130,8 +129,6 @@ def block_quantize() -> None:
     for each block of the last axis; M is the largest number of `to`.
 
     x             float16, bfloat16, float32 or float64
-    table         numbers that rise to 1: y is the place of the one nearest to x / scale, and M is 1
-                  (NF4, and bitsandbytes' codes of 8 bits); `to` plays no part. None by default
     tensor_scale  a scale of all blocks, by which x is divided as well (NVFP4); none by default
     block         how many elements of the last axis are a block: all by default
     scales        the format of the scales
@@ -141,6 +138,5 @@ def block_quantize() -> None:
     MXFP8, MXFP6 and MXFP4 are block=32, scales="float8_e8m0fnu", rule="floor". NVFP4 is
     to="float4_e2m1fn", block=16, scales="float8_e4m3fn". A block whose scale is 0 has y = 0. The
     bound is that of `quantize`, also for the scale. Otherwise as `cast`. Source: Rouhani et al.
-    (2023), OCP Microscaling Formats (MX) Specification 1.0; Dettmers et al. (2022),
-    arXiv:2110.02861, tables.
+    (2023), OCP Microscaling Formats (MX) Specification 1.0.
     """

@@ -115,15 +115,7 @@ def block_cases() -> list[Case]:
         make("zeros", {"to": "e4m3fn"}, _x(4, 96, size=0.0)),
         make("specials", {}, _x(6, 96, nan=True)),
         make("invariance", {"rows": 37}, _x(37, 32)),
-        make("table", {"numbers": 16}, _by_table),
     ]
-
-
-def _by_table(rng: Generator, dtype: str) -> Arrays:
-    """A block whose numbers are 0, and a table with 0 and ends that differ, as NF4's."""
-    x = rng.standard_normal((7, 64))
-    x[2] = 0.0
-    return {"x": x, "table": np.append(np.sort(rng.uniform(-0.9, 0.9, 13)), 1.0)}
 
 
 quantize_cases = listed(

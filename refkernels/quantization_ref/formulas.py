@@ -2,9 +2,8 @@
 
     cast             y = g(x)
     quantize         y = clip(round(x / scale) + zero_point), or g(x / scale) for a format of floats
-    dequantize       y = (x - zero_point) scale, or table_x scale
-    block_quantize   scale = h(max |x| / M),  y = g(x / scale), block by block; or y is the place of
-                     the number of a table that is nearest to x / max |x|
+    dequantize       y = (x - zero_point) scale
+    block_quantize   scale = h(max |x| / M),  y = g(x / scale), block by block
 
 g rounds to the format of y, and h to that of the scales (`arithmetic.grids`). Where a kernel's own
 rounding may carry x / scale over a step, the bound has the height of the step.
@@ -123,43 +122,8 @@ def quantize(xp: Any, x: Any, scale: Any, to: str, ties: str, zero_point: Any = 
 def prepare_dequantize(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
-    arrays = {**inputs, "x": looked_up(inputs["x"], inputs.get("table"))}
     shape = inputs["x"].shape
-    return Prepared({n: spread(a, shape, n) for n, a in arrays.items() if n != "table"}, {})
-
-
-def looked_up(x: Array, table: Array | None) -> Array:
-    """The numbers of a table at places x; x itself without one."""
-    if table is None:
-        return x
-    places = x.astype(np.intp)
-    if not ((places == x) & (places >= 0) & (places < len(table))).all():
-        raise ValueError(
-            f"x must hold whole numbers from 0 below the table's length, {len(table)}."
-        )
-    return table[places]
-
-
-def check_table(table: Array | None, name: str) -> None:
-    """Raises ValueError for a table that does not rise."""
-    if table is not None and not (len(table) > 1 and (np.diff(to_float64(table)) > 0).all()):
-        raise ValueError(f"{name} has {len(table)} numbers: it must be two or more that rise.")
-
-
-def placed(xp: Any, units: Any, table: Any) -> Any:
-    """The place of the nearest number of a table that rises; of two, the first."""
-    n = table.shape[-1]
-    below, above = (xp.take(table, np.arange(k, n - 1 + k), axis=-1) for k in (0, 1))
-    middles = xp.reshape((below + above) / 2, (*(1,) * len(units.shape), n - 1))
-    beyond = xp.less(middles, xp.reshape(units, (*units.shape, 1)))
-    return xp.round(xp.reshape(xp.sum(xp.where(beyond, xp.number(1), xp.number(0))), units.shape))
-
-
-def coded(xp: Any, x: Any, table: Any) -> tuple[Any, Any]:
-    """The places of x / max |x|, those of 0 where all are 0; and max |x|."""
-    scale = xp.max(abs(x))
-    units = xp.where(scale > 0, xp.quotient(x, scale), xp.number(0))
-    return placed(xp, units, table), scale
+    return Prepared({name: spread(array, shape, name) for name, array in inputs.items()}, {})
 
 
 def offset_first(xp: Any, x: Any, scale: Any, zero_point: Any = None) -> Any:
@@ -195,7 +159,6 @@ def prepare_blocks(
 
     options = {"to": to, "scales": scales, "rule": rule, "eps": params["eps"]}
     arrays = {**inputs, "x": rows}
-    check_table(inputs.get("table"), "table")
     if inputs.get("tensor_scale") is not None:
         whole = broadcast(inputs["tensor_scale"], x.shape[:-1], "tensor_scale")
         arrays["tensor_scale"] = np.broadcast_to(whole[..., None], rows.shape[:-1])
@@ -203,14 +166,11 @@ def prepare_blocks(
 
 
 def blocks(
-    xp: Any, x: Any, to: str, scales: str, rule: str, eps: Any, tensor_scale: Any = None,
-    table: Any = None,
-) -> Any:  # fmt: skip
-    """M is the largest number of y's format, or for "floor" the largest power of two; 1 for a
-    table."""
+    xp: Any, x: Any, to: str, scales: str, rule: str, eps: Any, tensor_scale: Any = None
+) -> Any:
+    """M is the largest number of y's format, or for "floor" the largest power of two."""
     own, ties = grid(to), {"floor": "zero", "ceil": "up", "nearest": "even"}[rule]
-    most = own.largest if table is None else 1.0
-    most = 2.0 ** math.floor(math.log2(most)) if rule == "floor" else most
+    most = 2.0 ** math.floor(math.log2(own.largest)) if rule == "floor" else own.largest
     largest = xp.maximum(xp.max(abs(x)), eps)
     if tensor_scale is not None:
         tensor_scale = xp.reshape(tensor_scale, (*largest.shape,))
@@ -219,7 +179,7 @@ def blocks(
     by = scale if tensor_scale is None else scale * tensor_scale
     empty = xp.less(scale, xp.number(grid(scales).step))  # and not where the scale is NaN
     units = xp.where(empty, xp.number(0), xp.quotient(x, by))
-    return (xp.round(units, to) if table is None else placed(xp, units, table)), scale
+    return xp.round(units, to), scale
 
 
 def _by_rule(rule: str) -> Fault:

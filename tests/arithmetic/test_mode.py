@@ -160,7 +160,6 @@ class EnteredError(BaseException):
 ROWS = np.ones((2, 3), np.float32)
 SQUARE = {"a": ROWS, "b": ROWS.T, "dc": np.ones((2, 2), np.float32)}
 NAMED: dict[str, Any] = {
-    **{f"{state}_{what}": ROWS[0] for state in "mv" for what in ("scale", "table")},
     **SQUARE,
     "x": ROWS, "dy": ROWS, "weight": ROWS[0], "bias": ROWS[0], "format": "float32", "name": "sin",
     "algorithm": "naive", "step": np.arange(3), "min_lr": 0.0, "max_lr": 1.0, "decay_steps": 10,

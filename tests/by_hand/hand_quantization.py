@@ -85,27 +85,17 @@ def quantize(x: Numbers, scale: Any, to: str, ties: str, zero_point: Any = None)
     return each(lambda u: rounded(mp.mpf(u), to, ties))(whole)
 
 
-def dequantize(x: Any, scale: Any, zero_point: Any = None, table: Any = None) -> Any:
-    x = x if table is None else table[x.astype(int)]
+def dequantize(x: Any, scale: Any, zero_point: Any = None) -> Any:
     offset = 0 if zero_point is None else spread(zero_point, x.shape)
     return (x - offset) * spread(scale, x.shape)
 
 
-def nearest(x: Any, table: Any) -> int:
-    """The place of the nearest number of a table; of two, the first."""
-    place = min(bisect.bisect_left(table, x), len(table) - 1)
-    return place if not place or abs(table[place] - x) < abs(table[place - 1] - x) else place - 1
-
-
 def block_quantize(
-    x: Numbers, to: str, block: Any, scales: str, rule: str, eps: float, tensor_scale: Any = None,
-    table: Any = None,
-) -> Any:  # fmt: skip
+    x: Numbers, to: str, block: Any, scales: str, rule: str, eps: float, tensor_scale: Any = None
+) -> Any:
     blocks = x.reshape(*x.shape[:-1], -1, block or x.shape[-1])
     most = numbers_of(to)[-1]
     power = 2 ** ((most.numerator // most.denominator).bit_length() - 1)
-    if table is not None:
-        most, power = Fraction(1), 1
     divisor = mp.mpf(power) if rule == "floor" else mp.mpf(most.numerator) / most.denominator
     whole = mp.mpf(1) if tensor_scale is None else tensor_scale
     with mp.workprec(400):
@@ -114,8 +104,7 @@ def block_quantize(
     scale = each(lambda s: rounded(s, scales, ties))(largest)
     with mp.workprec(400):
         units = blocks / np.where(scale == 0, mp.mpf(1), scale * whole)
-    units = np.where(scale == 0, mp.mpf(0), units)
-    y = each(lambda u: rounded(u, to, "even") if table is None else nearest(u, table))(units)
+    y = np.where(scale == 0, mp.mpf(0), each(lambda u: rounded(u, to, "even"))(units))
     return {"y": y.reshape(x.shape), "scale": scale[..., 0]}
 
 
