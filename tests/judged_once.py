@@ -27,12 +27,17 @@ def _output(arguments: tuple[Any, ...]) -> Any:
     return id(problem), output  # of one_kernel, whose problems are kept
 
 
+def _cause(arguments: tuple[Any, ...]) -> Any:
+    problem, _, odd, own = arguments
+    return id(problem), *odd, *own  # other frameworks' forms explain the same answer otherwise
+
+
 _KEPT: dict[Any, Any] = {}
 _RUN = once(local.judge_run, _KEPT, _run)
 _ONCE = {
     "one_kernel": once(local.one_kernel, _KEPT),
     "fit": once(local.fit, _KEPT, _output),
-    "_explained": once(local._explained, _KEPT, lambda arguments: id(arguments[0])),
+    "_explained": once(local._explained, _KEPT, _cause),
 }
 
 

@@ -88,7 +88,7 @@ def test_statistics_that_are_kept_in_16_bits_are_proven(op: str, kind: str) -> N
         assert found.cause in ("low_precision_statistics", *causes)
         assert found.confidence in ("proven", least)
         named = [c for c in found.candidates if c.confidence == found.confidence]
-        assert {c.details.get("format", kind) for c in named} == {kind}
+        assert all(kind in c.details.get("format", kind).split(" or ") for c in named)
 
 
 def test_a_gradient_that_rounding_could_explain_proves_its_statistics() -> None:

@@ -23,7 +23,6 @@ SEED = 7
 FAMILIES = [name for name in challenges.FAMILIES if name not in ("graded", "shifted")]
 OVERFLOWS = {("linear_attention", "chunked"), ("selective_scan", "chunked"), ("prod", "quotient")}
 OVERFLOWS |= {("gated_delta_rule", form) for form in ("plain", "recurrent")}
-OVERFLOWS |= {("soap", "right_first")}
 OVERFLOWS |= {("hardswish", form) for form in ("clipped", "multiplied")}
 """Forms that may overflow where another does not: e^(G_t) of a state, x (x + 3), two products."""
 ASKED = one_way((name, way) for name, op in registry.ops().items() for way in op.directions)

@@ -20,6 +20,7 @@ from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
+from refkernels.op import Op
 
 _USUAL = (1, 2, 4, 8, 16, 32)
 _MOST_LIMITS = 32
@@ -39,19 +40,25 @@ def other_settings(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Other params, and whole numbers that are read otherwise, such as targets: they are in a graph
     only by the masks and indices that were made of them."""
     asked = {**problem.op.params, **problem.params}
-    open_ended = any(x is None or isinstance(x, str) for x in asked.values())
-    values = _values(problem) if open_ended else {}
+    words = _words(problem.op) if any(isinstance(x, str) for x in asked.values()) else {}
     whole = {name: array for name, array in problem.inputs.items() if array.dtype.kind in "iu"}
-    every = itertools.chain(_settings(asked, values), _limited(whole), _views(whole))
+    every = itertools.chain(_settings(asked, words), _limited(whole), _views(whole))
     yield from _nearest(problem, outputs, every)
 
 
 def other_views(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Floats that are read otherwise."""
+    """Floats that are read otherwise, and a half or a quarter of an axis for what was left open."""
     floats = {
         name: array for name, array in problem.inputs.items() if array.dtype.kind not in "iub"
     }
-    yield from _nearest(problem, outputs, _views(floats))
+    lengths = {n // k for array in floats.values() for n in array.shape for k in (2, 4)}
+    left_open = [name for name, value in problem.op.params.items() if value is None]
+    parts = (
+        View(VALUE, {}, {name: n}, {"param": name, "value": n, "asked": None})
+        for name, n in itertools.product(left_open, sorted(lengths))
+        if problem.params.get(name) is None
+    )
+    yield from _nearest(problem, outputs, itertools.chain(_views(floats), parts))
 
 
 def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterator[Variant]:
@@ -73,24 +80,20 @@ def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterat
             yield Variant(cause, details, problem.ask(view.inputs, view.params), trials=len(views))
 
 
-def _values(problem: Problem) -> dict[str, dict[Any, None]]:
-    """The words that params have in the op's own cases; a half and a quarter of each axis, where
-    they have whole numbers there."""
-    cases = (case.build(case.dtypes[0])[1] for case in problem.op.cases())
-    lengths = {n // k for array in problem.inputs.values() for n in array.shape for k in (2, 4)}
-    values: dict[str, dict[Any, None]] = {}
-    for name, value in (item for params in (problem.op.params, *cases) for item in params.items()):
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        others = sorted(lengths) if whole else [value] if isinstance(value, str) else []
-        values.setdefault(name, {}).update(dict.fromkeys(others))
-    return values
+def _words(op: Op) -> dict[str, dict[str, None]]:
+    """The words that params have in the op's own cases."""
+    words: dict[str, dict[str, None]] = {}
+    for params in (op.params, *(case.build(case.dtypes[0])[1] for case in op.cases())):
+        for name, value in params.items():
+            words.setdefault(name, {}).update({value: None} if isinstance(value, str) else {})
+    return words
 
 
-def _settings(asked: Mapping[str, Any], values: Mapping[str, Mapping[Any, None]]) -> Iterator[View]:
+def _settings(asked: Mapping[str, Any], words: Mapping[str, Mapping[str, None]]) -> Iterator[View]:
     """Whole numbers one off, doubled, halved or usual; other words; truth values inverted; two
     exchanged."""
     for name, value in asked.items():
-        others: list[Any] = [other for other in values.get(name, ()) if other != value]
+        others: list[Any] = [word for word in words.get(name, ()) if word != value]
         if isinstance(value, bool):
             others = [not value]
         elif isinstance(value, int):
