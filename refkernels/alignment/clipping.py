@@ -123,8 +123,7 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
     """How a step's gradients change; None where they were not recorded before and after."""
     pairs = {}
     for name in rank.parameters:
-        before = tensors.gradient(name, "backward")
-        after = tensors.received(name)
+        before, after = tensors.gradient(name, "backward"), tensors.received(name)
         if before is not None and after is not None and before.shape == after.shape:
             pairs[name] = (before, after)
     if not pairs or not all(np.isfinite(to_float64(before)).all() for before, _ in pairs.values()):
@@ -160,9 +159,8 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
                 longest,
             )  # fmt: skip
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
-    if all(
-        np.array_equal(np.clip(before, -limit, limit), after) for before, after in pairs.values()
-    ):
+    clamped = (np.array_equal(np.clip(old, -limit, limit), new) for old, new in pairs.values())
+    if all(clamped):
         return Scaling(step, rank.rank, "value", limit=limit, received=received)
     return Scaling(step, rank.rank, "other", received=received)
 

@@ -272,8 +272,7 @@ def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:
     """The largest norm of the cotangents of a layer that has the parameter, by parameter."""
     largest: dict[str, float] = {}
     for layer in rank.layers.values():
-        calls = tensors.calls(layer.name)
-        sizes = [norm(cotangent) for call in calls for cotangent in call.cotangents.values()]
+        sizes = [norm(c) for call in tensors.calls(layer.name) for c in call.cotangents.values()]
         for name in layer.parameters.values():
             largest[name] = max(largest.get(name, 0.0), *sizes, 0.0)
     return largest

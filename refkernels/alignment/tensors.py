@@ -47,9 +47,12 @@ def json_of(text: str, where: str) -> Any:
 
 
 def norm(array: Array) -> float:
-    """The Euclidean norm in float64, of an array that is not copied for it."""
+    """The Euclidean norm in float64, of an array that is copied only for extreme numbers."""
     values = array.reshape(-1)
-    return math.sqrt(np.einsum("i,i->", values, values, dtype=np.float64, casting="unsafe"))
+    square = float(np.einsum("i,i->", values, values, dtype=np.float64, casting="unsafe"))
+    if not 2.0**-900 <= square < math.inf:  # squares overflow, or vanish
+        return math.hypot(*values[values != 0].astype(np.float64).tolist())
+    return math.sqrt(square)
 
 
 class TensorFile(Mapping[str, Array]):

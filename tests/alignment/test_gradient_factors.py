@@ -1,6 +1,5 @@
 """A gradient that is a multiple of the right one: the factor is known, the reason is not."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from refkernels import registry
 from refkernels.alignment.local import _judged
 from refkernels.alignment.question import CapturedQuestion, NotJudged, Place
+from refkernels.alignment.tensors import norm
 from refkernels.alignment.updates import _refuse_mixed
 
 Inputs = dict[str, np.ndarray]
@@ -79,9 +79,7 @@ def adam() -> tuple[Inputs, dict[str, float], Inputs]:
     ("step", "output", "cause", "form"),
     [(rmsprop, "buf", "scale_factor", "lr_in_momentum"), (adam, "param", "eps_hat", "eps_hat")],
 )
-def test_what_a_framework_s_own_form_explains_is_that_form(
-    step: Callable[[], Any], output: str, cause: str, form: str
-) -> None:
+def test_a_framework_s_own_form_is_told(step: Any, output: str, cause: str, form: str) -> None:
     inputs, params, outputs = step()
     for own, named in (((), cause), ((form,), form)):
         question = CapturedQuestion(
@@ -102,3 +100,8 @@ def test_tensors_that_do_not_go_together_are_not_sampled() -> None:
         parts = [*fine, ("c", {"param": param, "m": other}, {"param": param})]
         with pytest.raises(NotJudged, match=why):
             _refuse_mixed(parts, ["param", "m"], ["param"])
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-160, 1.0, 1e200, np.nan])
+def test_a_norm_neither_overflows_nor_vanishes(size: float) -> None:
+    assert norm(size * np.array([3.0, 0.0, 4.0])) == pytest.approx(5.0 * size, nan_ok=True)

@@ -308,10 +308,9 @@ for kind in (F, np.float64):
         fault.never("narrow_cosines", partial(turned, tables=(right.real, right.imag)))
 fault.never("narrow_cosines", lambda x, position: x)  # c = 1 and s = 0, which every format holds
 far = of("rotary", {"x": normal(40, 16), "position": PLACES + 300})
-cosines = np.exp(
-    1j * ((PLACES + 300).astype(ml_dtypes.bfloat16)[:, None] * 10000.0 ** (-np.arange(8) / 8))
-)
-far("intermediate_rounded", partial(turned, tables=(cosines.real, cosines.imag)), format="bfloat16")
+angles = (PLACES + 300).astype(ml_dtypes.bfloat16)[:, None] * 10000.0 ** (-np.arange(8) / 8)
+places = partial(turned, tables=(np.cos(angles), np.sin(angles)))
+far("intermediate_rounded", places, format="bfloat16")
 numbers = RNG.uniform(-1, 1, (2, 40, 8)).astype(ml_dtypes.bfloat16)  # which are no cosines
 fault = of("rotary", {"x": normal(40, 16), "position": PLACES})
 fault.never("narrow_cosines", partial(turned, tables=numbers))
