@@ -16,7 +16,8 @@ _MODULES = (
     *("activation_ref", "attention_ref", "binary_ref", "clip_ref", "convolution_ref"),
     *("distance_ref", "dropout_ref", "elementary_ref", "embedding_ref", "experts_ref"),
     *("fft_ref", "fused_ref", "layernorm_ref", "loss_ref", "matmul_ref", "norm_ref"),
-    *("optimizer_ref", "quantization_ref", "reduction_ref", "scaled_matmul_ref", "scan_ref"),
+    *("optimizer_ref", "quantization_ref", "reduction_ref", "scaled_attention_ref"),
+    *("scaled_matmul_ref", "scan_ref"),
     *("schedule_ref", "softmax_ref", "trig_ref"),
     # their ops by name, figures of errors, assertions, and the frameworks' adapters
     *("registry", "metrology", "testing", "frameworks"),

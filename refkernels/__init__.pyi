@@ -22,6 +22,7 @@ from refkernels import optimizer_ref as optimizer_ref
 from refkernels import quantization_ref as quantization_ref
 from refkernels import reduction_ref as reduction_ref
 from refkernels import registry as registry
+from refkernels import scaled_attention_ref as scaled_attention_ref
 from refkernels import scaled_matmul_ref as scaled_matmul_ref
 from refkernels import scan_ref as scan_ref
 from refkernels import schedule_ref as schedule_ref

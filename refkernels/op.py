@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import LOW, Kind, as_array_of
+from refkernels.arithmetic.arrays import LOW, Kind, as_array_of, as_float_array, as_operand
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import Format
@@ -119,8 +119,8 @@ class Op:
     ulp; `limit_source` names its source.
 
     `kinds` lists the inputs of integers ("int"), booleans ("bool") or numbers of any format
-    ("low"), and the outputs of the last kind. They have no gradient; nor have the float inputs that
-    `gradients` omits.
+    ("low"). They have no gradient; nor have the float inputs that `gradients` omits. `low_outputs`:
+    those in any format, which the kernel chooses.
 
     `row_inputs`: the inputs whose first axis counts rows that the op treats independently; the
     cotangent's first axis counts them too. `row_gradients`: the gradients with such rows.
@@ -150,6 +150,7 @@ class Op:
     solvers: Mapping[Direction, Callable[..., Solution]] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
     kinds: Mapping[str, Kind] = field(default_factory=dict)
+    low_outputs: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
     invariants: tuple[Invariant, ...] = ()
     elementwise: bool = False
@@ -187,8 +188,8 @@ class Op:
     @property
     def function_of_two(self) -> bool:
         """Whether the op is a function of two numbers: pow, atan2, hypot."""
-        all_floats = not (self.kinds or self.optional)
-        return self.elementwise and all_floats and len(self.inputs) == 2 and len(self.outputs) == 1
+        two = len(self.inputs) == 2 and len(self.outputs) == 1 and not self.optional
+        return self.elementwise and self.of_one_format and two
 
     def names(self, direction: Direction) -> tuple[str, ...]:
         """The outputs of the direction: ("y",) or ("dx", "dweight", "dbias")."""
@@ -199,18 +200,18 @@ class Op:
         return self.inputs if direction == "forward" else (self.cotangent, *self.inputs)
 
     def array(self, name: str, value: Any) -> npt.NDArray[Any]:
-        """An input or output as an array of its kind. Raises TypeError and ValueError like
+        """An input as an array of its kind. Raises TypeError and ValueError like
         `as_float_array`."""
         return as_array_of(self.kinds.get(name, "float"), value, name)
 
     def output(self, name: str, value: Any) -> npt.NDArray[Any]:
         """An output as an array of floats. Where its format is the kernel's to choose, numbers of 8
         bits, whole ones and truth values get the first format that holds them."""
-        if self.kinds.get(name) != "low":
-            return self.array(name, value)
+        if name not in self.low_outputs:
+            return as_float_array(value, name)
         array = read(value)
         if array is None or array.dtype.kind not in "iub" or isinstance(value, np.ma.MaskedArray):
-            array = self.array(name, value)
+            array = as_operand(value, name)
             return array.astype(np.float32) if array.dtype in LOW else array
         for format in (self.whole, "float32", "float64"):
             wide = array.astype(formats.get(format).dtype)
@@ -222,10 +223,20 @@ class Op:
         """A kernel's outputs, as floats where their format is the kernel's to choose."""
         return {
             name: self.output(name, value)
-            if self.kinds.get(name) == "low" and isinstance(value, np.ndarray | np.generic)
+            if name in self.low_outputs and isinstance(value, np.ndarray | np.generic)
             else value
             for name, value in outputs.items()
         }
+
+    @property
+    def of_one_format(self) -> bool:
+        """Whether all arrays are floats of a format that the inputs have."""
+        return not (self.kinds or self.low_outputs)
+
+    @property
+    def any_format(self) -> bool:
+        """Whether the format of the inputs says nothing about that of the outputs."""
+        return bool(self.low_outputs) or "low" in self.kinds.values()
 
     @property
     def differentiated(self) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ FORMULAS_OF = {
     "experts_ref": {"softmax_ref"},
     "fused_ref": {"activation_ref", "loss_ref", "norm_ref", "softmax_ref"},
     "loss_ref": {"activation_ref", "softmax_ref"},
+    "optimizer_ref": {"quantization_ref"},
+    "scaled_attention_ref": {"attention_ref"},
     "scan_ref": {"activation_ref"},
 }  # whose formulas an oracle's are made of
 # What these may know; of others the order of the page says it.

@@ -27,7 +27,7 @@ from refkernels.arithmetic.wording import shown
 
 @dataclass(frozen=True)
 class Format:
-    """A binary format. `dtype` is None for TF32, which exists only inside a multiplier."""
+    """A binary format. `dtype` is None for TF32, which exists only in a multiplier, and float8."""
 
     name: str
     p: int
@@ -178,7 +178,7 @@ def round_to(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]:
     """
     target = get(format)
     wide = np.ascontiguousarray(values, dtype=np.float64)
-    if target is not TF32:
+    if target.dtype is not None:
         stored = cast(wide, target)
         return (stored.copy() if stored is wide else stored).reshape(np.shape(values))
     limits = (target.p, target.emin, target.emax)
@@ -199,7 +199,7 @@ def cast(array: npt.NDArray[Any], format: Format | str | npt.DTypeLike) -> npt.N
     neighbour on the side that it came from.
     """
     target = get(format)
-    if target is TF32:
+    if target.dtype is None:
         return round_to(array, target)
     if array.dtype == target.storage:
         return array

@@ -88,6 +88,14 @@ def log_total(xp: Any, s: Any, lanes: Any) -> Any:
     return without_keys(xp, m + xp.log(xp.sum(exponential(xp, s - m, lanes))))
 
 
+def weighted(xp: Any, e: Any, v: Any, options: dict[str, Any], kept: Any = as_is) -> Any:
+    """e v, e in the format that `weights` names, if any, times a number; else `kept`."""
+    format, offset = options.get("weights") or (None, 1)
+    if format is None:
+        return xp.matmul(kept(e), v)
+    return xp.matmul(xp.narrow(e * xp.number(offset), format), v) / xp.number(offset)
+
+
 def without_keys(xp: Any, row: Any) -> Any:
     """A number for each query, without the axis of keys."""
     return xp.reshape(row, row.shape[:-1])
@@ -104,7 +112,7 @@ def deferred(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     s = scores(xp, q, k, **options)
     lanes = present(s.shape, **options)
     e = exponential(xp, s - pivot(xp, s, lanes), lanes)
-    return xp.matmul(e, v) / total(xp, e, lanes), log_total(xp, s, lanes)
+    return weighted(xp, e, v, options) / total(xp, e, lanes), log_total(xp, s, lanes)
 
 
 def stored(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:

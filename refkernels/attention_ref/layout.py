@@ -34,9 +34,11 @@ from refkernels.ops.letters import Shape, Signature
 
 LAYOUTS = ("bhsd", "bshd")
 OF_QUERIES = ("begin", "end", "first", "position", "prefix", "own")
+SCALES = ("descale_q", "descale_k", "descale_v")
 _INPUTS = (
     "q[... h m d], k[... h n d], v[... h n e], mask[... h m n]?, keep[... h m n]?:bool, "
     "unmasked[... h m n]?:bool, lengths[... h]?:int, alibi_slopes[... h m]?, "
+    f"{', '.join(f'{name}[... h]?' for name in SCALES)}, "
     f"{', '.join(f'{name}[... h m]?:int' for name in OF_QUERIES)}, top[... h m]:int"
 )
 _FORWARD = Signature.parse(f"{_INPUTS} -> y[... h m e], lse[... h m]", "d n")
@@ -87,6 +89,9 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
         arrays["dy"] = dy.reshape(*stacked, e)
     arrays |= {"q": q.reshape(*stacked, d), "k": k.reshape(*over, d), "v": v.reshape(*over, e)}
     arrays |= _taking_part(inputs, params, shapes, sequences)
+    for name in (name for name in SCALES if inputs.get(name) is not None):
+        of_heads = _broadcast(name, inputs[name], shapes.heads)
+        arrays[name] = of_heads.reshape(*shapes.rows, shapes.h)
     sunk = inputs["sinks"] is not None
     if sunk:
         arrays |= _with_sinks(arrays, inputs["sinks"], shapes)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from refkernels.attention_ref import formulas
 from refkernels.attention_ref.formulas import as_is, biased, factor, total, turned, without_keys
 from refkernels.attention_ref.layout import present
 from refkernels.softmax_ref.formulas import exponential, pivot
@@ -66,15 +67,15 @@ def _weights(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> An
     return s, lanes, m, xp.either(e, slipped), denominator
 
 
-def _output(xp: Any, e: Any, denominator: Any, v: Any) -> Any:
+def _output(xp: Any, e: Any, denominator: Any, v: Any, options: dict[str, Any]) -> Any:
     p = xp.store(xp.either(e / denominator, e * (1 / denominator)))
-    sums = xp.matmul(xp.store(e), v)
+    sums = formulas.weighted(xp, e, v, options, xp.store)
     return xp.either(xp.matmul(p, v), xp.either(sums / denominator, sums * (1 / denominator)))
 
 
 def _forward(xp: Any, keep: Keep, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
     _, lanes, m, e, denominator = _weights(xp, keep, q, k, options)
-    y = _output(xp, e, denominator, v)
+    y = _output(xp, e, denominator, v, options)
     if lanes is not None:  # where none takes part, lse is -inf
         denominator = xp.where(lanes.any(axis=-1, keepdims=True), denominator, xp.sum(e))
     return y, without_keys(xp, m + xp.log(denominator))
@@ -82,7 +83,7 @@ def _forward(xp: Any, keep: Keep, q: Any, k: Any, v: Any, options: dict[str, Any
 
 def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
     s, lanes, m, e, denominator = _weights(xp, keep, q, k, options)
-    y = xp.saved(_output(xp, e, denominator, v))
+    y = xp.saved(_output(xp, e, denominator, v, options))
     again = exponential(xp, s - (m + xp.log(denominator)), lanes)
     p = keep(xp.either(xp.either(e / denominator, e * (1 / denominator)), again))
     dp = keep(xp.matmul(dy, turned(xp, v)))

@@ -135,7 +135,7 @@ class Challenge:
         for name, got in arrays.items():
             if not formats.is_one(got.dtype):
                 return AnswerFault("dtype", name, got=str(got.dtype), right=self.format.name)
-            if "low" not in self.op.kinds.values() and not self._fits(name, formats.of(got)):
+            if not self.op.any_format and not self._fits(name, formats.of(got)):
                 return AnswerFault("dtype", name, got=formats.of(got).name, right=self.format.name)
         standard = self.standard({name: formats.of(got) for name, got in arrays.items()})
         owed = {n for n in standard.reference if n not in self.op.gradients or n[1:] in self.inputs}

@@ -69,10 +69,9 @@ def formula_op(
         and not any(argument.own for argument in takes.values())
         and all(argument.rows for argument in gives.values()),
         kinds={
-            argument.name: argument.kind
-            for argument in (*takes.values(), *gives.values())
-            if argument.kind != "float"
+            argument.name: argument.kind for argument in takes.values() if argument.kind != "float"
         },
+        low_outputs=tuple(argument.name for argument in gives.values() if argument.kind == "low"),
         row_inputs=tuple(argument.name for argument in takes.values() if argument.rows),
         row_gradients=tuple(g for g, source in below.items() if takes[source].rows),
         define=lambda: formulas,

@@ -29,7 +29,7 @@ from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.domains import BELOW_ONE, NOT_NEGATIVE, PROBABILITY, REAL
 from refkernels.ops.public import enclosures_of, public_names
 from refkernels.optimizer_ref import adafactor as factored
-from refkernels.optimizer_ref import faults, formulas, matrices, narrow
+from refkernels.optimizer_ref import eight_bits, faults, formulas, matrices, narrow
 from refkernels.optimizer_ref.cases import cases_of
 from refkernels.optimizer_ref.narrow import lost_updates
 
@@ -242,6 +242,21 @@ OPS = (
         "lion", "m", formulas.lion, faults.LION,
         {"lr": 1e-4, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0}, {"weight_decay": 0.1},
     ),
+    formula_op(
+        "adamw_8bit", eight_bits.SIGNATURE, "b", gradients=(),
+        params={**_ADAM, "weight_decay": 0.01},
+        domains={name: _DOMAINS.get(name, REAL) for name in _ADAM if name not in _NO_NUMBERS},
+        forms={
+            "torch": partial(eight_bits.coded, partial(formulas.adamw, way=0)),
+            "mixture": partial(eight_bits.coded, partial(formulas.adamw, way=None)),
+        },
+        truth=partial(eight_bits.coded, partial(formulas.adamw, way=1)), widest="mixture",
+        faults=tuple(
+            replace(fault, forward=partial(eight_bits.coded, _by_any_way(fault).forward))
+            for fault in faults.ADAMW
+        ),
+        scalars="binary64", prepare=partial(eight_bits.prepare, _prepare), cases=eight_bits.cases,
+    ),
     factored.OP,
     *matrices.OPS,
     narrow.OP,
@@ -306,6 +321,21 @@ def adamw() -> None:
         w' = w (1 - lr wd) - lr (m' / c1) / (sqrt(v') / sqrt(c2) + eps),  with g for g' in m' and v'
 
     Source: Loshchilov and Hutter (2019), arXiv:1711.05101.
+    """
+
+
+@_step
+def adamw_8bit() -> None:
+    """(param, m, v, m_scale, v_scale) after a step of `adamw` whose states are codes of 8 bits.
+
+    param, grad  blocks of elements, (..., b); bitsandbytes has b = 256
+    m, v         the codes, whole numbers: places in m_table and v_table, 256 numbers that rise to 1
+    m_scale, v_scale    the largest magnitude of each block's m and v, (...)
+
+    m = m_table[m] m_scale, v likewise. Of the new ones m_scale is the largest magnitude of the
+    block, and m the place of the number of m_table nearest to m / m_scale; param is that of m and v
+    before. The bound of a code is 0, or 1 where a kernel's roundings may carry it over the middle
+    between two numbers. Otherwise as `adam`. Source: Dettmers et al. (2022), arXiv:2110.02861.
     """
 
 

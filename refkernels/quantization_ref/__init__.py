@@ -61,6 +61,15 @@ OPS = (
         gradients=(),
         cases=cases.block_cases,
     ),
+    formula_op(
+        "table_quantize",
+        "x[... b], table[t] -> y[... b]:low, scale[...]",
+        "b",
+        prepare=formulas.prepare_table,
+        forms={"nearest": formulas.by_table},
+        gradients=(),
+        cases=cases.table_cases,
+    ),
 )  # fmt: skip
 __all__ = ["OPS", "Quantized", *public_names(OPS)]
 _enclosure = enclosure_of(OPS)
@@ -139,4 +148,18 @@ def block_quantize() -> None:
     to="float4_e2m1fn", block=16, scales="float8_e4m3fn". A block whose scale is 0 has y = 0. The
     bound is that of `quantize`, also for the scale. Otherwise as `cast`. Source: Rouhani et al.
     (2023), OCP Microscaling Formats (MX) Specification 1.0.
+    """
+
+
+@_quantized
+def table_quantize() -> None:
+    """(y, scale): scale = max |x| and y, the place of the number of a table nearest to x / scale.
+
+    x        blocks of numbers, (..., b): QLoRA has b = 64, bitsandbytes' states b = 256
+    table    numbers in any order: of NF4, of FP4, of codes of 8 bits
+
+    `dequantize(table[y], scale[..., None])` undoes it. Of two numbers that are equally near, the
+    lesser is taken. The bound is that of `quantize`: 0, or where a kernel's roundings may carry
+    x / scale over the middle between two numbers, how far apart their places are. Otherwise as
+    `cast`. Source: Dettmers et al. (2023), arXiv:2305.14314.
     """

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from refkernels.op import Case
-from refkernels.ops.cases import Arrays, case, listed
+from refkernels.ops.cases import Arrays, case, listed, with_specials
 
 Generator = np.random.Generator
 Build = Callable[[Generator, str], Arrays]
@@ -134,6 +134,21 @@ quantize_cases = listed(
 )
 
 
+def _by_table(numbers: int, rows: int, b: int, rng: Generator, dtype: str) -> Arrays:
+    """A table without order, with 0; and a block of zeros."""
+    x = rng.standard_normal((rows, b))
+    x[2] = 0.0
+    return {"x": x, "table": rng.permutation(np.append(rng.uniform(-1, 1, numbers - 2), [0, 1]))}
+
+
+table_cases = listed(
+    "table_quantize",
+    ("numbers", {"of": 16}, partial(_by_table, 16, 7, 64)),
+    ("codes", {"of": 256}, partial(_by_table, 256, 3, 256)),
+    ("specials", {"nan": 1}, with_specials(partial(_by_table, 16, 7, 8), x=np.nan)),
+    ("invariance", {"rows": 37}, partial(_by_table, 16, 37, 8)),
+    directions=("forward",),
+)
 dequantize_cases = listed(
     "dequantize",
     ("tensor", {"of": "int8"}, _low("int8", (37, 24), ())),

@@ -4,6 +4,7 @@
     quantize         y = clip(round(x / scale) + zero_point), or g(x / scale) for a format of floats
     dequantize       y = (x - zero_point) scale
     block_quantize   scale = h(max |x| / M),  y = g(x / scale), block by block
+    table_quantize   scale = max |x|,  y = the place of the number of a table nearest to x / scale
 
 g rounds to the format of y, and h to that of the scales (`arithmetic.grids`). Where a kernel's own
 rounding may carry x / scale over a step, the bound has the height of the step.
@@ -180,6 +181,34 @@ def blocks(
     empty = xp.less(scale, xp.number(grid(scales).step))  # and not where the scale is NaN
     units = xp.where(empty, xp.number(0), xp.quotient(x, by))
     return xp.round(units, to), scale
+
+
+# --- table_quantize -------------------------------------------------------------------------------
+
+
+def places(table: Array, name: str) -> tuple[int, ...]:
+    """The places of a table's numbers, from the least to the largest."""
+    if not len(table):
+        raise ValueError(f"{name} has no number.")
+    return tuple(np.argsort(to_float64(table), kind="stable").tolist())
+
+
+def prepare_table(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
+    return Prepared(inputs, {"places": places(inputs["table"], "table")})
+
+
+def by_table(xp: Any, x: Any, table: Any, places: tuple[int, ...]) -> Any:
+    """Of two numbers that are equally near, the lesser; of equal ones, the first. Where all of x
+    are 0, y is the place of 0."""
+    scale = xp.max(abs(x))
+    units = xp.where(scale > 0, xp.quotient(x, scale), xp.number(0))
+    rising = xp.take(table, np.array(places), axis=-1)
+    below, above = (xp.take(rising, np.arange(k, len(places) - 1 + k), axis=-1) for k in (0, 1))
+    middles = xp.reshape((below + above) / 2, (1, 1, len(places) - 1))
+    beyond = xp.less(middles, xp.reshape(units, (*units.shape, 1)))
+    steps = xp.where(beyond, xp.array(np.diff(places)[None, None].astype(float)), xp.number(0))
+    y = xp.round(places[0] + xp.reshape(xp.sum(steps), units.shape))
+    return y, xp.reshape(scale, x.shape[:-1])
 
 
 def _by_rule(rule: str) -> Fault:

@@ -37,7 +37,7 @@ def check_dtype(
     first = op.names(direction)[0]
     input_formats = {formats.of(array) for name, array in inputs.items() if name not in op.kinds}
     allowed = input_formats if dtype is None else {_format(dtype)}
-    if dtype is None and "low" in op.kinds.values():
+    if dtype is None and op.any_format:
         return  # operands of low precision do not determine it
     if dtype is None and all(format.storage.itemsize == 2 for format in input_formats):
         allowed = {*input_formats, BINARY32}

@@ -160,6 +160,7 @@ class EnteredError(BaseException):
 ROWS = np.ones((2, 3), np.float32)
 SQUARE = {"a": ROWS, "b": ROWS.T, "dc": np.ones((2, 2), np.float32)}
 NAMED: dict[str, Any] = {
+    **dict.fromkeys(("table", "m_table", "v_table", "m_scale", "v_scale"), ROWS[0]),
     **SQUARE,
     "x": ROWS, "dy": ROWS, "weight": ROWS[0], "bias": ROWS[0], "format": "float32", "name": "sin",
     "algorithm": "naive", "step": np.arange(3), "min_lr": 0.0, "max_lr": 1.0, "decay_steps": 10,

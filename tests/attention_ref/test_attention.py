@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+from refkernels.arithmetic import formats
 from refkernels.attention_ref import attention, attention_backward
 from refkernels.attention_ref.cases import attention_cases
+from refkernels.scaled_attention_ref import OPS, scaled_attention
 
 RNG = np.random.default_rng(20)
 Q, DY = (RNG.standard_normal((2, 4, 3, 5)).astype(np.float32) for _ in range(2))
@@ -61,3 +64,33 @@ def test_sequences_that_do_not_fit_are_refused(inputs: dict[str, Any], message: 
     q, k, v = (Q, K, V) if paged else (Q[0], K[0], V[0])
     with pytest.raises(ValueError, match=message):
         attention(q, k, v, **inputs)
+
+
+def _streamed(arrays: dict[str, Any], to: Any) -> Any:
+    """Block by block in float32, 256 e^(s - m) kept in `to` and their sum before, as on Hopper."""
+    q, k, v = (np.float32(arrays[name]) for name in "qkv")
+    of_q, of_k, of_v = (np.float32(arrays[f"descale_{name}"]) for name in "qkv")
+    s = q @ np.swapaxes(k, -1, -2) * (np.float32(q.shape[-1] ** -0.5) * of_q * of_k)
+    m, total, y = np.full((*q.shape[:-1], 1), -np.inf, np.float32), np.float32(0), np.float32(0)
+    for j in range(0, k.shape[-2], 64):
+        block = s[..., j : j + 64]
+        new = np.maximum(m, block.max(-1, keepdims=True))
+        back, p = np.exp(m - new), np.exp(block - new) * np.float32(256)
+        kept = p.astype(to).astype(np.float32)
+        total, y = total * back + p.sum(-1, keepdims=True), y * back + kept @ v[..., j : j + 64, :]
+        m = new
+    return (y / total * of_v).astype(ml_dtypes.bfloat16)
+
+
+def test_weights_may_be_kept_in_float8_and_fewer_digits_err_by_more() -> None:
+    (case,) = [case for case in OPS[0].cases() if case.parameters.get("keys") == 200]
+    arrays, _ = case.build("float32")
+    exact = scaled_attention(**arrays).y
+    bound = OPS[0].bound("forward", arrays, {}, formats.get("bfloat16"))["y"]
+    error = [
+        abs(_streamed(arrays, to) - exact.hi)
+        for to in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.float32)
+    ]
+    assert np.all(error[0] <= bound)
+    assert np.all(error[2] <= bound)
+    assert error[2].max() < error[0].max() < error[1].max()

@@ -108,6 +108,14 @@ def block_quantize(
     return {"y": y.reshape(x.shape), "scale": scale[..., 0]}
 
 
+def table_quantize(x: Numbers, table: Any) -> Any:
+    """By the distances of all numbers: the lesser of two that are as near, the first of equals."""
+    scale = abs(x).max(-1, keepdims=True)
+    units = x / np.where(scale == 0, mp.mpf(1), scale)
+    nearest = each(lambda u: min((abs(t - u), t, k) for k, t in enumerate(table))[2])
+    return {"y": nearest(units), "scale": scale[..., 0]}
+
+
 def narrow_step(
     param: Numbers, update: Numbers, to: str, comp: Any = None, draws: Any = None
 ) -> Any:
@@ -116,4 +124,5 @@ def narrow_step(
     return {"param": new, "comp": None if comp is None else total - (new - param)}
 
 
-QUANTIZERS = {f.__name__: f for f in (cast, quantize, dequantize, block_quantize, narrow_step)}
+_ALL = (cast, quantize, dequantize, block_quantize, table_quantize, narrow_step)
+QUANTIZERS = {f.__name__: f for f in _ALL}

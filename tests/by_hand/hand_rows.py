@@ -311,6 +311,23 @@ def attention(
     return {"y": y, "lse": (top + log(np.where(sums == 0, mp.nan, sums)))[..., 0]}
 
 
+def scaled_attention(
+    q: Numbers, k: Numbers, v: Numbers, descale_q: Any = None, descale_k: Any = None,
+    descale_v: Any = None, weights: str = "", offset: float = 1.0, **options: Any,
+) -> Any:  # fmt: skip
+    heads = k.shape[:-2]
+
+    def wide(a: Numbers, scale: Any) -> Any:
+        if scale is None:
+            return a
+        each_head = np.broadcast_to(scale, heads)
+        if a.shape[:-2] != heads:
+            each_head = np.repeat(each_head, a.shape[-3] // heads[-1], -1)
+        return a * each_head[..., None, None]
+
+    return attention(wide(q, descale_q), wide(k, descale_k), wide(v, descale_v), **options)
+
+
 def linear_attention(
     q: Numbers, k: Numbers, v: Numbers, g: Any = None, gk: Any = None, initial_state: Any = None,
     scale: Any = None,
@@ -412,6 +429,6 @@ def embedding_gradient(
 
 
 LOOKUPS = {
-    "attention": attention, "rotary": rotary, "embedding": embedding,
-    "linear_attention": linear_attention, "selective_scan": selective_scan,
+    "attention": attention, "scaled_attention": scaled_attention, "rotary": rotary,
+    "embedding": embedding, "linear_attention": linear_attention, "selective_scan": selective_scan,
 }  # fmt: skip

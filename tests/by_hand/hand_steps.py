@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from hand_numbers import Numbers, number, sqrt
+from hand_quantization import table_quantize
 from mpmath import mp
 
 
@@ -52,6 +53,18 @@ def adam(
 
 def adamw(param: Any, grad: Any, m: Any, v: Any, weight_decay: float = 0.01, **rest: Any) -> Any:
     return adam(param, grad, m, v, weight_decay=weight_decay, decoupled=True, **rest)
+
+
+def adamw_8bit(
+    param: Numbers, grad: Numbers, m: Any, v: Any, m_scale: Any, v_scale: Any, m_table: Any,
+    v_table: Any, **rest: Any,
+) -> Any:  # fmt: skip
+    states = (m_table[m] * m_scale[..., None], v_table[v] * v_scale[..., None])
+    new = adamw(param, grad, *states, **rest)
+    for name, table in (("m", m_table), ("v", v_table)):
+        coded = table_quantize(new[name], table)
+        new |= {name: coded["y"], f"{name}_scale": coded["scale"]}
+    return new
 
 
 def lamb(
@@ -181,6 +194,7 @@ STEPS = {
     "momentum": momentum,
     "adam": adam,
     "adamw": adamw,
+    "adamw_8bit": adamw_8bit,
     "lamb": lamb,
     "adafactor": adafactor,
     "muon": muon,

@@ -19,6 +19,7 @@ DOMAINS: dict[tuple[str, str], Any] = {
     ("kl_div", "target"): np.abs,
     ("cast", "draws"): lambda x: np.abs(x) % 1,
     ("narrow_step", "draws"): lambda x: np.abs(x) % 1,
+    **{("scaled_attention", f"descale_{of}"): lambda x: np.abs(x) % 4 + 1 for of in "qkv"},
     ("pow", "x"): lambda x: np.where(x == 0.0, np.ones_like(x), np.abs(x)),
     ("pow", "exponent"): lambda x: np.clip(x, -(2**15), 2**15),  # 2^±2^30 and beyond have no scale
 }
@@ -31,8 +32,10 @@ FEW |= {("logcumsumexp", "n"): 20, ("ctc_loss", "t"): 6, ("ctc_loss", "s"): 3}
 SHARED = {"selective_scan": ("h", "g")}
 """A letter whose length is a multiple of another's."""
 BELOW = {
-    ("attention", "lengths"): "n", ("combine_experts", "rows"): "r",
-    ("grouped_matmul", "experts"): "g",   }  # fmt: skip
+    ("attention", "lengths"): "n", ("scaled_attention", "lengths"): "n",
+    ("combine_experts", "rows"): "r", ("grouped_matmul", "experts"): "g",
+    ("adamw_8bit", "m"): "t", ("adamw_8bit", "v"): "u",
+}  # fmt: skip
 """Letters that an input's integers are below the length of."""
 COUNTED: dict[tuple[str, str], Any] = {
     ("ctc_loss", "target"): lambda i, n: 1 + i % (n["c"] - 1),
@@ -114,7 +117,7 @@ def draw(
         above[axis] = lengths[axis] - lengths[taps] + 1
     inputs: dict[str, Any] = {}
     for name, argument in signature.takes.items():
-        if argument.optional and (rng.random() < 0.5 or (op.name, name) in OF_PARAMS):
+        if argument.optional and ((op.name, name) in OF_PARAMS or rng.random() < 0.5):
             continue
         if argument.optional and argument.kind == "int" and not argument.rows:
             continue  # offsets and tables say where the others' rows are

@@ -30,7 +30,8 @@ COMPILED = (  # some seconds each: all in a hunt
 )
 
 BY_NUMPY = {  # sums along a row, products of the others, pairs of a row, steps
-    *((name, "forward") for name in ("cast", "quantize", "block_quantize", "narrow_step")),
+    *((f"{what}quantize", "forward") for what in ("", "block_", "table_")),
+    *((name, "forward") for name in ("cast", "narrow_step")),
     *(
         (name, way)
         for name in ("router", "rotary", "logcumsumexp")

@@ -103,17 +103,15 @@ def _rounded(xp: Any, value: Any, format: Format) -> Any:
 
 @rule("rounded_otherwise", "arithmetic")  # round(v) -> trunc(v), floor(v), ...
 def other_ties(program: Program) -> Iterator[Any]:
-    for node in program.of("step"):
-        own: Ties = node.option.ties
-        for ties in (ties for ties in get_args(Ties) if ties != own):
-            details = {"rounding": ties, "own": own}
-            yield node, _stepped(node, replace(node.option, ties=ties)), details
+    for node, own in _rounded_to(program):
+        for ties in (ties for ties in get_args(Ties) if ties != own.ties):
+            details = {"rounding": ties, "own": own.ties}
+            yield node, _stepped(node, replace(own, ties=ties)), details
 
 
 @rule("other_format", "arithmetic")  # float8_e4m3fn(v) -> float8_e5m2(v)
 def other_formats(program: Program) -> Iterator[Any]:
-    for node in program.of("step"):
-        own: NumberGrid = node.option
+    for node, own in _rounded_to(program):
         for to in sorted({kind.name for kind in LOW} - {own.name} if own.name else ()):
             yield node, _stepped(node, grid(to, own.ties)), {"to": to, "own": own.name}
 
@@ -143,6 +141,13 @@ def wrapped(program: Program) -> Iterator[Any]:
                 return whole - xp.number(span) * turns
 
             yield node, {node: by(*node.operands)(modulo)}, {"to": own.name}
+
+
+def _rounded_to(program: Program) -> Iterator[tuple[Node, NumberGrid]]:
+    """What is rounded to a grid, and what a kernel keeps in a format of 8 bits."""
+    yield from ((node, node.option) for node in program.of("step"))
+    kept = (node for node in program.of("narrow") if str(node.option) not in FORMATS)
+    yield from ((node, grid(str(node.option))) for node in kept)
 
 
 def _stepped(node: Node, other: NumberGrid) -> Edits:

@@ -7,16 +7,7 @@ import traceback
 import numpy as np
 import torch
 import torch.nn.functional as F
-from shared import (
-    attention_mask,
-    axes,
-    by_autograd,
-    of_rows,
-    one_step,
-    pieces,
-    sets_of,
-    truth,
-)
+from shared import attention_mask, axes, by_autograd, of_rows, one_step, pieces, sets_of, truth
 
 if importlib.util.find_spec("torch_npu") is not None:
     import torch_npu  # noqa: F401  (importing it is what adds the npu device)
@@ -65,14 +56,11 @@ FLAGS = {
     ),
     "flush_denormal": (None, lambda v: torch.set_flush_denormal(truth(v))),
 }
-FORMULAS = {
-    "rotary": "PyTorch ops", "glu": "PyTorch ops", "bias_gelu": "PyTorch ops",
-    "add_rms_norm": "PyTorch ops", "lora_linear": "PyTorch ops",
-    "linear_cross_entropy": "PyTorch ops", "selective_log_softmax": "PyTorch ops",
-    "gated_delta_rule": "PyTorch ops", "load_balancing_loss": "PyTorch ops",
-    "router": "PyTorch ops", "combine_experts": "PyTorch ops", "sampling_softmax": "PyTorch ops",
-    "spectral_norm": "PyTorch ops",
-}  # fmt: skip
+FORMULAS = dict.fromkeys((
+    "rotary", "glu", "bias_gelu", "add_rms_norm", "lora_linear", "linear_cross_entropy",
+    "selective_log_softmax", "gated_delta_rule", "load_balancing_loss", "router",
+    "combine_experts", "sampling_softmax", "spectral_norm",
+), "PyTorch ops")  # fmt: skip
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
@@ -85,12 +73,6 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
 
 def rms_norm(x, weight=None, eps=1e-5):
     return F.rms_norm(x, x.shape[-1:], weight, eps)
-
-
-def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
-    return F.binary_cross_entropy_with_logits(
-        x, target, weight, pos_weight=pos_weight, reduction=reduction
-    )
 
 
 def glu(a, b, activation="sigmoid"):
@@ -115,10 +97,6 @@ def linear_cross_entropy(x, weight, target, softcap=None, z_loss=0.0, **options)
     return loss + (squares.sum() if reduction == "sum" else squares.sum() / kept.sum())
 
 
-def embedding(weight, indices, padding_idx=None):
-    return F.embedding(indices, weight, padding_idx)
-
-
 def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, dampening=0.0, step=1, **options):
     if buf is None:
         options = {"lr": lr, "weight_decay": options.get("weight_decay", 0.0)}
@@ -141,6 +119,17 @@ def muon(param, grad, buf, ns_a=3.4445, ns_b=-4.775, ns_c=2.0315, scale="origina
     options = dict(options, ns_coefficients=(ns_a, ns_b, ns_c), adjust_lr_fn=scale)
     state = {"buf": ("momentum_buffer", buf)}
     return one_step(torch, "Muon", param, grad, state, **options)
+
+
+def adamw_8bit(param, grad, m, v, m_scale, v_scale, m_table, v_table, **given):
+    """AdamW's own step, in float32, of the states' numbers."""
+    m, v = m_table[m.long()] * m_scale[..., None], v_table[v.long()] * v_scale[..., None]
+    wide = [x.to(torch.promote_types(x.dtype, torch.float32)) for x in (param, grad, m, v)]
+    new = OPS["adamw"][1](*wide, **given)
+    for name, table in (("m", m_table), ("v", v_table)):
+        coded = table_quantize(new[name], table)
+        new.update({name: coded["y"], name + "_scale": coded["scale"]})
+    return dict(new, param=new["param"].to(param.dtype))
 
 
 def narrow_step(param, update, comp=None, draws=None, to="bfloat16"):
@@ -176,10 +165,6 @@ def batch_norm(
     new_var = x.new_ones(x.shape[1]) if running_var is None else running_var.clone()
     y = F.batch_norm(x, new_mean, new_var, weight, bias, training, momentum, eps)
     return {"y": y, "new_mean": new_mean, "new_var": new_var}
-
-
-def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
-    return F.group_norm(x, num_groups, weight, bias, eps)
 
 
 def attention(
@@ -301,6 +286,15 @@ def block_quantize(
     y = torch.where(scale == 0, torch.zeros_like(blocks), blocks / scale)
     y = y.clamp(-largest, largest).to(kind).to(x.dtype).reshape(x.shape)
     return {"y": y, "scale": scale[..., 0]}
+
+
+def table_quantize(x, table):
+    """The usual code: a table's numbers in order, and the middles between them."""
+    scale = x.abs().amax(-1)
+    rising, places = table.sort(stable=True)
+    units = x / torch.where(scale == 0, torch.ones_like(scale), scale)[..., None]
+    y = places[torch.bucketize(units, (rising[1:] + rising[:-1]) / 2)]
+    return {"y": y, "scale": scale}
 
 
 def gated_delta_rule(q, k, v, beta, g=None, initial_state=None, scale=None):

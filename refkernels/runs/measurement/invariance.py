@@ -213,7 +213,7 @@ def _run_to_run(
     unit: Unit, target: Target, questions: Sequence[Question], threaded: ThreadedTargets
 ) -> BitComparison:
     comparison = _compare(unit, target, target, questions)
-    if unit.op.elementwise and not unit.op.kinds and not target.emulated:
+    if unit.op.elementwise and unit.op.of_one_format and not target.emulated:
         inputs = _delicate(unit)
         _, fresh = threaded.pair(target)
         first, *later = [_ask(unit, fresh, inputs, {}) for _ in range(_CALLS)]

@@ -117,7 +117,7 @@ def _accept(
         if got.shape != reference[name].shape:
             wanted = reference[name].shape
             return "wrong_shape", f"{name} has shape {got.shape} where {wanted} is right."
-        if name == first and got.dtype != formats.get(unit.dtype).dtype and not unit.op.kinds:
+        if name == first and unit.op.of_one_format and formats.of(got).name != unit.dtype:
             return "error", f"{name} is {got.dtype} where the inputs are {unit.dtype}."
     return "ok", None
 
