@@ -106,6 +106,18 @@ def fft(x: Numbers, inverse: bool = False, norm: str = "backward") -> Any:
     return np.stack([each(mp.re)(y), each(mp.im)(y)], -1)
 
 
+def rfft(x: Numbers, norm: str = "backward") -> Any:
+    pairs = np.stack([x, x * 0], -1)
+    return fft(pairs, norm=norm)[..., : x.shape[-1] // 2 + 1, :]
+
+
+def irfft(x: Numbers, n: Any = None, norm: str = "backward") -> Any:
+    n = n or max(2 * x.shape[-2] - 2, 1)
+    rest = x[..., (n - 1) // 2 : 0 : -1, :] * [1, -1]
+    own = [[1, 0 if 2 * k % n == 0 else 1] for k in range(n // 2 + 1)]
+    return fft(np.concatenate([x * own, rest], -2), True, norm)[..., 0]
+
+
 def log_softmax(x: Numbers, axis: int = -1) -> Any:
     return x - logsumexp(x, axis, keepdims=True)
 
@@ -150,6 +162,8 @@ REDUCTIONS = {
     "weight_norm": weight_norm,
     "spectral_norm": spectral_norm,
     "fft": fft,
+    "rfft": rfft,
+    "irfft": irfft,
     "sum": total,
     "mean": lambda x, axis=-1: total(x, axis) / length(x, axis),
     "var": var,

@@ -53,7 +53,8 @@ def test_its_dtypes_on_the_cpu_are_the_known_ones(name: str, session_for: Sessio
             conv = known - {"float64"}
             known = {"rms_norm": set(), "conv1d": conv, "conv2d": conv}.get(op, known)
         if name == "torch":
-            lacking = {"grouped_matmul": {"float64"}, "fft": {"float16", "bfloat16"}}
+            lacking = {op: {"float16", "bfloat16"} for op in ("fft", "rfft", "irfft")}
+            lacking["grouped_matmul"] = {"float64"}
             known = known - lacking.get(op, set())
         if (name, op) == ("paddle", "rms_norm"):  # where the CPU has AVX-512
             known = supported & {"float32"}

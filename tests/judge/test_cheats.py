@@ -147,7 +147,14 @@ def test_at_least_twelve_kernels_of_every_op_are_right() -> None:
     fused = {"glu", "bias_gelu", "add_rms_norm", "lora_linear", "linear_cross_entropy"}
     rooms = (scan_ref, experts_ref, quantization_ref)  # in their tests: other forms, by assertion
     fused |= {op.name for room in rooms for op in room.OPS}
-    fused |= {"prelu", "fft", "logcumsumexp", "sampling_softmax"}  # tests/ops/test_models.py
+    fused |= {
+        "prelu",
+        "fft",
+        "rfft",
+        "irfft",
+        "logcumsumexp",
+        "sampling_softmax",
+    }  # tests/ops/test_models.py
     fused |= {"weight_norm", "spectral_norm", "einsum", "argmax", "ctc_loss"}
     fused |= {"scaled_attention", "adamw_8bit", "table_quantize"}
     assert registry.ops().keys() - BY_OP.keys() == fused  # whose parts have kernels

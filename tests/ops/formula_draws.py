@@ -43,6 +43,8 @@ COUNTED: dict[tuple[str, str], Any] = {
     ("ctc_loss", "target_lengths"): lambda i, n: i % (n["s"] + 1),
 }
 """What an input's integers become: labels that are no blank, lengths of sequences."""
+HALF = {"rfft": lambda n: n // 2 + 1, "irfft": lambda n: max(2 * n - 2, 1)}
+"""How long y's n is."""
 CONVOLVED = {"conv1d": (("w", "k"),), "conv2d": (("h", "k"), ("w", "l"))}
 """Axes, with those of the taps: no more taps than places, and y has the places where all fit."""
 
@@ -115,6 +117,8 @@ def draw(
     for axis, taps in CONVOLVED.get(op.name, ()):
         lengths[taps], lengths[axis] = sorted((lengths[taps], lengths[axis]))
         above[axis] = lengths[axis] - lengths[taps] + 1
+    if op.name in HALF:
+        above["n"] = HALF[op.name](lengths["n"])
     inputs: dict[str, Any] = {}
     for name, argument in signature.takes.items():
         if argument.optional and ((op.name, name) in OF_PARAMS or rng.random() < 0.5):

@@ -31,7 +31,7 @@ COMPILED = (  # some seconds each: all in a hunt
 
 BY_NUMPY = {  # sums along a row, products of the others, pairs of a row, steps
     *((f"{what}quantize", "forward") for what in ("", "block_", "table_")),
-    *((name, "forward") for name in ("cast", "narrow_step")),
+    *((name, "forward") for name in ("cast", "narrow_step", "rfft")),
     *(
         (name, way)
         for name in ("router", "rotary", "logcumsumexp")

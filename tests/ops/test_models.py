@@ -82,6 +82,14 @@ def transformed(x: Any, sign: int = 1) -> Any:
     return np.stack([z.real, z.imag], -1).astype(np.float32)
 
 
+def halved(x: Any, first: int = 31) -> Any:
+    return transformed(np.stack([x, 0 * x], -1))[:, np.arange(31) % first]
+
+
+def joined(x: Any, n: int = 60) -> Any:
+    return np.fft.irfft(x[..., 0] + 1j * x[..., 1], n)[:, :60].astype(np.float32)
+
+
 UNIT = drawn(9, 4)
 UNIT /= np.linalg.norm(UNIT, axis=-1, keepdims=True)
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], Callable[..., Any], dict[str, Any]]] = [
@@ -101,6 +109,8 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], Callable[..., Any], dict[
     ("weight_norm", {"x": drawn(5, 9), "g": drawn(5)}, {}, weighed, {"power": 1.0}),
     ("spectral_norm", {"x": drawn(5, 9), "u": drawn(5)}, {}, spectral, {"normalised": False}),
     ("fft", {"x": drawn(3, 60, 2)}, {}, transformed, {"sign": -1}),
+    ("rfft", {"x": drawn(3, 60)}, {}, halved, {"first": 30}),
+    ("irfft", {"x": drawn(3, 31, 2)}, {"n": 60}, joined, {"n": 61}),
 ]  # fmt: skip
 
 

@@ -427,7 +427,7 @@ def unsupported(op, direction, dtype, device):
         return "PyTorch's mps device has no float64"
     if op == "grouped_matmul" and dtype == "float64":
         return "PyTorch's grouped_mm has no float64"
-    if op == "fft" and (dtype == "bfloat16" or (dtype == "float16" and device == "cpu")):
+    if op.endswith("fft") and (dtype == "bfloat16" or (dtype == "float16" and device == "cpu")):
         return f"PyTorch's fft has no {dtype} on this device"
     return None
 
