@@ -264,10 +264,6 @@ def cast(call: Call, given: Any, dtype: str) -> Any:
     return call.value(given)
 
 
-def dtype_of(given: Any, default: str) -> str:
-    return given.name if isinstance(given, Dtype) else default
-
-
 def equal(c: Any, a: Any, b: Any) -> Any:
     if isinstance(a, np.ndarray):
         return a == b

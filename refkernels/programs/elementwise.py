@@ -6,6 +6,7 @@ value, and at the ends of a clamp, any slope between both sides' is right; a com
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -13,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.contexts.value import Mask
-from refkernels.programs.calls import Low, cast, dtype_of, equal, numbers
+from refkernels.contexts.value import Mask, Value
+from refkernels.programs.calls import Low, cast, equal, numbers
 
 Rule = Callable[..., Any]
 
@@ -85,18 +86,14 @@ def infinite(x: Any) -> Any:
     return ~(0 * x < 1) & ((x < 1) | (-x < 1))
 
 
-def compared(rule: Rule) -> Rule:
+def compared(rule: Rule, c: Any, a: Any, b: Any) -> Any:
     """Beside an infinite scalar, numbers count as 0 and infinities as 2 and -2."""
-
-    def read(c: Any, a: Any, b: Any) -> Any:
-        if isinstance(b, float) and _endless(b) and not isinstance(a, np.ndarray):
-            low = a.low if isinstance(a, Low) else np.zeros((), bool)
-            a, b = a.value if isinstance(a, Low) else c.plain(a), 2 if b > 0 else -2
-            a = c.where(infinite(a), c.where(a < 0, c.number(-2), c.number(2)), 0 * a)
-            a = c.where(low, c.number(-2), a) if low.any() else a
-        return numbers(rule)(c, a, b)
-
-    return read
+    if isinstance(b, float) and _endless(b) and not isinstance(a, np.ndarray):
+        low = a.low if isinstance(a, Low) else np.zeros((), bool)
+        a, b = a.value if isinstance(a, Low) else c.plain(a), 2 if b > 0 else -2
+        a = c.where(infinite(a), c.where(a < 0, c.number(-2), c.number(2)), 0 * a)
+        a = c.where(low, c.number(-2), a) if low.any() else a
+    return numbers(rule)(c, a, b)
 
 
 def where(c: Any, condition: Any, a: Any, b: Any) -> Any:
@@ -146,34 +143,35 @@ def scaled(rule: Rule, c: Any, a: Any, factor: Any, *given: Any) -> Any:
     return numbers(rule)(c, a, factor, *given)
 
 
-def limited(rule: Rule, limit: int) -> Rule:
-    """A function whose limit at -inf is a number."""
-
-    def read(c: Any, x: Any) -> Any:
-        if isinstance(x, Low):
-            return c.xp.where(x.low, c.number(limit), rule(c, x.value))
-        return numbers(rule)(c, x)
-
-    return read
+def limited(rule: Rule, c: Any, x: Any) -> Any:
+    """A function whose limit at -inf is 0."""
+    if isinstance(x, Low):
+        return c.xp.where(x.low, c.number(0), rule(c, x.value))
+    return numbers(rule)(c, x)
 
 
-def logical(rule: Callable[..., Any]) -> Rule:
-    def read(c: Any, *given: Any) -> Any:
-        sides = [c.truth(item) for item in given]
-        if any(isinstance(side, Mask) for side in sides):
-            sides = [s if isinstance(s, Mask) else Mask(s, ~s) for s in sides]
-        return rule(*sides)
-
-    return read
+def logical(rule: Rule, c: Any, *given: Any) -> Any:
+    sides = [c.truth(item) for item in given]
+    if any(isinstance(side, Mask) for side in sides):
+        sides = [s if isinstance(s, Mask) else Mask(s, ~s) for s in sides]
+    return rule(*sides)
 
 
-def _bits(rule: Callable[..., Any]) -> Rule:
-    def read(c: Any, *given: Any) -> Any:
-        if c.tensor.dtype == "bool":
-            return logical(rule)(c, *given)
-        return rule(*(c.index(item) if not isinstance(item, int) else item for item in given))
+def _bits(rule: Rule, c: Any, *given: Any) -> Any:
+    if c.tensor.dtype == "bool":
+        return logical(rule, c, *given)
+    return rule(*(c.index(item) if not isinstance(item, int) else item for item in given))
 
-    return read
+
+def _differ(a: Any, b: Any) -> Any:
+    return (a & ~b) | (~a & b)
+
+
+def _and(c: Any, a: Any, b: Any) -> Any:
+    """The lowest bits of a whole number that is computed are a remainder."""
+    if isinstance(a, Value) and isinstance(b, int) and b >= 0 == b & (b + 1):
+        return remainder(c, a, c.number(b + 1))
+    return _bits(operator.and_, c, a, b)
 
 
 def _angle(c: Any, y: Any, x: Any) -> Any:
@@ -184,6 +182,9 @@ def _angle(c: Any, y: Any, x: Any) -> Any:
     return 2 * c.where(x < 0, left, right)
 
 
+BITS: dict[str, Rule] = {
+    "and": _and, "or": partial(_bits, operator.or_), "xor": partial(_bits, _differ),
+}  # fmt: skip
 FUNCTIONS = ("sqrt", "rsqrt", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos", "atan")
 NUMBERS: dict[str, Rule] = {
     **dict.fromkeys(("sub.Tensor", "sub.Scalar"), lambda c, a, b, k=1: a - times(c, b, k)),
@@ -235,15 +236,15 @@ RAW: dict[str, Rule] = {
     **dict.fromkeys(("add.Tensor", "add.Scalar"), added),
     "mul.Tensor": partial(scaled, lambda c, a, b: a * b),
     "div.Tensor": partial(scaled, divide),
-    "exp.default": limited(lambda c, x: c.exp(x), 0),
-    "relu.default": limited(lambda c, x: c.maximum(x, c.number(0)), 0),
-    "sigmoid.default": limited(sigmoid, 0),
+    "exp.default": partial(limited, lambda c, x: c.exp(x)),
+    "relu.default": partial(limited, lambda c, x: c.maximum(x, c.number(0))),
+    "sigmoid.default": partial(limited, sigmoid),
     "pow.Tensor_Scalar": real_power,
     "pow.Tensor_Tensor": real_power,
     "pow.Scalar": lambda c, base, y: c.exp(c.plain(y) * c.log(c.scalar(base))),
     "where.self": where,
     **{
-        f"{name}.{kind}": compared(rule)
+        f"{name}.{kind}": partial(compared, rule)
         for kind in ("Tensor", "Scalar")
         for name, rule in {
             "lt": lambda c, a, b: a < b,
@@ -254,22 +255,17 @@ RAW: dict[str, Rule] = {
             "ne": lambda c, a, b: ~equal(c, a, b),
         }.items()
     },
-    "logical_and.default": logical(lambda a, b: a & b),
-    "logical_or.default": logical(lambda a, b: a | b),
-    "logical_not.default": logical(lambda a: ~a),
-    "logical_xor.default": logical(lambda a, b: (a & ~b) | (~a & b)),
+    "logical_and.default": partial(logical, operator.and_),
+    "logical_or.default": partial(logical, operator.or_),
+    "logical_not.default": partial(logical, operator.invert),
+    "logical_xor.default": partial(logical, _differ),
     **{
-        f"bitwise_{name}.{kind}": _bits(rule)
+        f"bitwise_{name}.{kind}": rule
         for kind in ("Tensor", "Scalar")
-        for name, rule in {
-            "and": lambda a, b: a & b,
-            "or": lambda a, b: a | b,
-            "xor": lambda a, b: (a & ~b) | (~a & b),
-        }.items()
+        for name, rule in BITS.items()
     },
-    "bitwise_not.default": _bits(lambda a: ~a),
-    "_to_copy.default": lambda c, x, dtype=None, *_: cast(c, x, dtype_of(dtype, c.tensor.dtype)),
-    "to.dtype": lambda c, x, dtype, *_: cast(c, x, dtype_of(dtype, c.tensor.dtype)),
+    "bitwise_not.default": partial(_bits, operator.invert),
+    **dict.fromkeys(("_to_copy.default", "to.dtype"), lambda c, x, *_: cast(c, x, c.tensor.dtype)),
 }
 
 

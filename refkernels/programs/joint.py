@@ -53,7 +53,7 @@ def formula(
     **arguments: Any,
 ) -> Any:  # fmt: skip
     """The gradients of the inputs `names`, by the joint program; 0 where the framework has none."""
-    (cotangent,) = arguments.keys() - {item.name for item in joint.inputs}
+    (cotangent,) = arguments.keys() - {"wide", *(item.name for item in joint.inputs)}
     values = {**arguments, "cotangent": arguments[cotangent]}
     taken = [item for item in joint.inputs if item.name in values]
     outputs = dict(zip(joint.gradients, read(taken, xp, **values), strict=True))

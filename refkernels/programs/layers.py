@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -109,16 +110,6 @@ def _windows(
     return joined(tables, lengths)
 
 
-def _adaptive(lengths: Sequence[int], out: Sequence[int]) -> Places:
-    """Windows from floor(i n / m) to ceil((i + 1) n / m)."""
-    tables = []
-    for n, m in zip(lengths, out, strict=True):
-        starts, ends = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
-        place = starts[:, None] + np.arange((ends - starts).max())
-        tables.append(np.where(place < ends[:, None], place, -1))
-    return joined(tables, lengths)
-
-
 def _largest(c: Any, x: Any, table: Places, rank: int) -> Any:
     """Of windows, and its place. A place outside is the window's first inside, which changes no
     maximum."""
@@ -133,15 +124,13 @@ def _largest(c: Any, x: Any, table: Places, rank: int) -> Any:
     return c.reshape(c.xp.max(windows), shape), places
 
 
-def max_pool(rank: int) -> Rule:
-    def read(
-        c: Any, x: Any, taps: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, *_: Any
-    ) -> Any:
-        out = c.node.gives[0].shape[-rank:]
-        table = _windows(x.shape[-rank:], out, taps, stride, padding, dilation)
-        return _largest(c, x, table, rank)
-
-    return read
+def max_pool(
+    rank: int, c: Any, x: Any, taps: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+    *_: Any,
+) -> Any:  # fmt: skip
+    out = c.node.gives[0].shape[-rank:]
+    table = _windows(x.shape[-rank:], out, taps, stride, padding, dilation)
+    return _largest(c, x, table, rank)
 
 
 def _average(c: Any, x: Any, table: Places, rank: int, counts: Any = None) -> Any:
@@ -150,20 +139,27 @@ def _average(c: Any, x: Any, table: Places, rank: int, counts: Any = None) -> An
     return total / c.array(counts.reshape(c.shape[-rank:]))
 
 
-def avg_pool(rank: int) -> Rule:
-    def read(
-        c: Any, x: Any, taps: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
-        count_padding: bool = True, divisor: Any = None,
-    ) -> Any:  # fmt: skip
-        lengths, out, counts = x.shape[-rank:], c.shape[-rank:], None
-        table = _windows(lengths, out, taps, stride, padding, 1)
-        if count_padding:  # places in the padding count, those beyond it do not
-            wide = [n + 2 * p for n, p in zip(lengths, _each(padding, rank), strict=True)]
-            counts = (_windows(wide, out, taps, stride or taps, 0, 1) >= 0).sum(axis=-1)
-        counts = np.full(len(table), divisor) if divisor else counts
-        return _average(c, x, table, rank, counts)
+def avg_pool(
+    rank: int, c: Any, x: Any, taps: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
+    count_padding: bool = True, divisor: Any = None,
+) -> Any:  # fmt: skip
+    lengths, out, counts = x.shape[-rank:], c.shape[-rank:], None
+    table = _windows(lengths, out, taps, stride, padding, 1)
+    if count_padding:  # places in the padding count, those beyond it do not
+        wide = [n + 2 * p for n, p in zip(lengths, _each(padding, rank), strict=True)]
+        counts = (_windows(wide, out, taps, stride or taps, 0, 1) >= 0).sum(axis=-1)
+    counts = np.full(len(table), divisor) if divisor else counts
+    return _average(c, x, table, rank, counts)
 
-    return read
+
+def adaptive(rule: Rule, rank: int, c: Any, x: Any, *_: Any) -> Any:
+    """Of windows from floor(i n / m) to ceil((i + 1) n / m)."""
+    tables = []
+    for n, m in zip(x.shape[-rank:], c.shape[-rank:], strict=True):
+        starts, ends = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
+        place = starts[:, None] + np.arange((ends - starts).max())
+        tables.append(np.where(place < ends[:, None], place, -1))
+    return rule(c, x, joined(tables, x.shape[-rank:]), rank)
 
 
 def embedding_bag(
@@ -184,15 +180,11 @@ def embedding_bag(
     absent, zero = places[:, :, None] < 0, c.number(0)
     if mode == 2:
         first = c.take(rows, np.zeros(1, int), 1)
-        y = c.where(counts[:, None] > 0, _one(c, "max", c.where(absent, first, rows)), zero)
+        y = c.where(counts[:, None] > 0, c.reduced("max", c.where(absent, first, rows), 1), zero)
     else:
-        y = _one(c, "sum", c.where(absent, zero, rows))
+        y = c.reduced("sum", c.where(absent, zero, rows), 1)
     y = y / c.array(np.maximum(counts, 1)[:, None]) if mode == 1 else y
     return y, None, None, None
-
-
-def _one(c: Any, reduction: str, rows: Any) -> Any:
-    return c.reshape(getattr(c.xp, reduction)(rows, axis=1), (rows.shape[0], *rows.shape[2:]))
 
 
 # --- norms ----------------------------------------------------------------------------------------
@@ -352,36 +344,32 @@ def _parts(c: Any, x: Any, number: int) -> list[Any]:
     return [c.take(x, np.arange(k * n, (k + 1) * n), -1) for k in range(number)]
 
 
-def recurrent(cell: Rule, states: int) -> Rule:
+def recurrent(
+    cell: Rule, states: int, c: Any, x: Any, state: Any, weights: Any, biases: bool, layers: int,
+    dropout: float, train: bool, both: bool, batch_first: bool,
+) -> Any:  # fmt: skip
     """Layers over time, both ways where bidirectional: what nn.LSTM and nn.GRU call."""
-
-    def read(
-        c: Any, x: Any, state: Any, weights: Any, biases: bool, layers: int, dropout: float,
-        train: bool, both: bool, batch_first: bool,
-    ) -> Any:  # fmt: skip
-        if dropout and train:
-            raise c.refuse("has active dropout, whose answers differ from call to call")
-        starts = [c.plain(s) for s in (state if states > 1 else [state])]
-        directions = 2 if both else 1
-        per = (4 if biases else 2) + (starts[0].shape[-1] != weights[1].shape[-1])
-        x = c.plain(x)
-        x = c.transpose(x, (1, 0, 2)) if batch_first else x
-        ends: list[list[Any]] = [[] for _ in starts]
-        for layer in range(layers):
-            outputs = []
-            for way in range(directions):
-                k = layer * directions + way
-                own = [c.plain(w) for w in weights[k * per : (k + 1) * per]]
-                first = [c.move(lambda a, k=k: a[k], s) for s in starts]
-                y, last = _over_time(c, cell, x, first, own, biases, bool(way))
-                outputs.append(y)
-                for end, value in zip(ends, last, strict=True):
-                    end.append(value)
-            x = outputs[0] if directions == 1 else c.xp.concatenate(outputs, -1)
-        y = c.transpose(x, (1, 0, 2)) if batch_first else x
-        return (y, *(c.move(lambda *a: np.stack(a), *end) for end in ends))
-
-    return read
+    if dropout and train:
+        raise c.refuse("has active dropout, whose answers differ from call to call")
+    starts = [c.plain(s) for s in (state if states > 1 else [state])]
+    directions = 2 if both else 1
+    per = (4 if biases else 2) + (starts[0].shape[-1] != weights[1].shape[-1])
+    x = c.plain(x)
+    x = c.transpose(x, (1, 0, 2)) if batch_first else x
+    ends: list[list[Any]] = [[] for _ in starts]
+    for layer in range(layers):
+        outputs = []
+        for way in range(directions):
+            k = layer * directions + way
+            own = [c.plain(w) for w in weights[k * per : (k + 1) * per]]
+            first = [c.move(lambda a, k=k: a[k], s) for s in starts]
+            y, last = _over_time(c, cell, x, first, own, biases, bool(way))
+            outputs.append(y)
+            for end, value in zip(ends, last, strict=True):
+                end.append(value)
+        x = outputs[0] if directions == 1 else c.xp.concatenate(outputs, -1)
+    y = c.transpose(x, (1, 0, 2)) if batch_first else x
+    return (y, *(c.move(lambda *a: np.stack(a), *end) for end in ends))
 
 
 def _over_time(
@@ -409,21 +397,11 @@ LAYERS: dict[str, Rule] = {
     "addmm.default": add_product,
     "baddbmm.default": add_product,
     "convolution.default": convolution,
-    "max_pool2d_with_indices.default": max_pool(2),
-    "max_pool3d_with_indices.default": max_pool(3),
-    **{f"avg_pool{k}d.default": avg_pool(k) for k in (2, 3)},
-    **{
-        f"_adaptive_avg_pool{k}d.default": lambda c, x, _, k=k: _average(
-            c, x, _adaptive(x.shape[-k:], c.shape[-k:]), k
-        )
-        for k in (2, 3)
-    },
-    **{
-        f"adaptive_max_pool{k}d.default": lambda c, x, _, k=k: _largest(
-            c, x, _adaptive(x.shape[-k:], c.shape[-k:]), k
-        )
-        for k in (2, 3)
-    },
+    "max_pool2d_with_indices.default": partial(max_pool, 2),
+    "max_pool3d_with_indices.default": partial(max_pool, 3),
+    **{f"avg_pool{k}d.default": partial(avg_pool, k) for k in (2, 3)},
+    **{f"_adaptive_avg_pool{k}d.default": partial(adaptive, _average, k) for k in (2, 3)},
+    **{f"adaptive_max_pool{k}d.default": partial(adaptive, _largest, k) for k in (2, 3)},
     **{f"_embedding_bag{name}.default": embedding_bag for name in ("", "_forward_only")},
     "layer_norm.default": layer_norm,
     "native_layer_norm.default": layer_norm,
@@ -444,7 +422,7 @@ LAYERS: dict[str, Rule] = {
     "_log_softmax.default": _along(_log_softmax),
     "logsumexp.default": logsumexp,
     "scaled_dot_product_attention.default": attention,
-    "lstm.input": recurrent(_lstm_cell, 2),
-    "gru.input": recurrent(_gru_cell, 1),
-    "rnn_tanh.input": recurrent(_rnn_cell, 1),
+    "lstm.input": partial(recurrent, _lstm_cell, 2),
+    "gru.input": partial(recurrent, _gru_cell, 1),
+    "rnn_tanh.input": partial(recurrent, _rnn_cell, 1),
 }  # fmt: skip

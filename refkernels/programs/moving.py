@@ -72,20 +72,16 @@ def padded(c: Any, x: Any, pad: Sequence[int], value: Any = 0) -> Any:
     return x
 
 
-def continued(place: Callable[[Any, int], Any]) -> Rule:
+def continued(place: Callable[[Any, int], Any], c: Any, x: Any, pad: Sequence[int]) -> Any:
     """Each axis longer at both ends. `place`: where places beyond an axis of n lie in it."""
-
-    def read(c: Any, x: Any, pad: Sequence[int]) -> Any:
-        for k, (before, behind) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
-            axis, n = len(x.shape) - 1 - k, x.shape[-1 - k]
-            x = c.take(x, place(np.arange(-before, n + behind), n), axis)
-        return x
-
-    return read
+    for k, (before, behind) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        axis, n = len(x.shape) - 1 - k, x.shape[-1 - k]
+        x = c.take(x, place(np.arange(-before, n + behind), n), axis)
+    return x
 
 
-_reflected = continued(lambda i, n: n - 1 - abs(n - 1 - abs(i)))
-_replicated = continued(lambda i, n: np.clip(i, 0, n - 1))
+_reflected = partial(continued, lambda i, n: n - 1 - abs(n - 1 - abs(i)))
+_replicated = partial(continued, lambda i, n: np.clip(i, 0, n - 1))
 
 
 def nearest(c: Any, x: Any, size: Any, scales: Any = None) -> Any:
@@ -140,13 +136,8 @@ def as_strided(
 # --- reductions -----------------------------------------------------------------------------------
 
 
-def _sum(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
-    return c.reduced("sum", x, dims)
-
-
-def product(c: Any, x: Any, *given: Any) -> Any:
-    dim = next((item for item in given[:1] if type(item) is int), None)
-    return c.reduced("prod", x, dim)
+def reduction(name: str) -> Rule:
+    return numbers(lambda c, x, dims=None, *_: c.reduced(name, x, dims), 1)
 
 
 def largest(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
@@ -172,10 +163,6 @@ def smallest(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
     if isinstance(x, np.ndarray):
         return -c.whole().reduced("max", -x, dims)
     return -c.reduced("max", -c.plain(x), dims)
-
-
-def mean(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
-    return c.reduced("mean", c.plain(x), dims)
 
 
 def variance(c: Any, x: Any, dims: Any = None, correction: Any = None, *_: Any) -> Any:
@@ -304,9 +291,9 @@ MOVING: dict[str, Rule] = {
     **dict.fromkeys(("any.default", "any.dim", "any.dims"), any_),
 }  # fmt: skip
 REDUCTIONS: dict[str, Rule] = {
-    **dict.fromkeys(("sum.default", "sum.dim_IntList"), numbers(_sum, 1)),
-    **dict.fromkeys(("prod.default", "prod.dim_int"), numbers(product, 1)),
-    **dict.fromkeys(("mean.default", "mean.dim"), mean),
+    **dict.fromkeys(("sum.default", "sum.dim_IntList"), reduction("sum")),
+    **dict.fromkeys(("prod.default", "prod.dim_int"), reduction("prod")),
+    **dict.fromkeys(("mean.default", "mean.dim"), reduction("mean")),
     "var.correction": variance,
     "var_mean.correction": variance_and_mean,
     "linalg_vector_norm.default": norm,

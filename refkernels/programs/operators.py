@@ -24,7 +24,9 @@ OPERATORS = {
 MOVING = frozenset(f"aten.{name}" for name in moving.MOVING)
 APART = MOVING | elementwise.RULES.keys() | {"getitem"}
 """The operators whose results' elements have nothing to do with each other."""
-
+ROUNDING = {f"aten.{name}.default" for name in ("floor", "ceil", "round", "trunc")}
+OF_WHOLE = {"add", "sub", "mul", "neg", "abs", "clamp", "maximum", "minimum", "where", "_to_copy"}
+"""The operators that make whole numbers, and those that make them of whole numbers."""
 
 GRADIENT = "gradient of "
 
@@ -78,13 +80,29 @@ def evaluate(program: TorchProgram, xp: Context, inputs: Mapping[str, Any]) -> l
     for item in program.inputs:
         known[item.node] = inputs.get(item.node, item.array)
     last, watch = _last_uses(program), getattr(xp, "watch", None)
+    whole = _whole(program)
     for place, node in enumerate(program.nodes):
         known[node.name] = _result(program, xp, node, known)
+        if node.name in whole and isinstance(known[node.name], Value):
+            known[node.name] = xp.round(known[node.name])  # whatever a sum has rounded
         if watch is not None:
             watch(node, known[node.name])
         for name in last.get(place, ()):
             del known[name]
     return [_plain(program, xp, known[name]) for name in program.outputs]
+
+
+def _whole(program: TorchProgram) -> set[str]:
+    """The results that are whole numbers by their operators."""
+    tensors = program.tensors.items()
+    whole = {name for name, t in tensors if isinstance(t, Tensor) and not t.is_float}
+    for node in program.nodes:
+        keeps = node.operator in MOVING or OF_WHOLE.issuperset(node.operator.split(".")[1:2])
+        keeps &= whole.issuperset(refs(list(node.arguments)))
+        keeps &= all(not isinstance(a, float) or a.is_integer() for a in node.arguments)
+        if keeps or node.operator in ROUNDING:
+            whole.add(node.name)
+    return whole
 
 
 def _last_uses(program: TorchProgram) -> dict[int, list[str]]:
@@ -146,8 +164,6 @@ def _kept(call: Call, result: Any, tensor: Tensor | None) -> Any:
             result = np.asarray(result).astype(tensor.dtype)
     if tuple(result.shape) != tensor.shape:
         result = call.broadcast(result, tensor.shape)
-    if not tensor.is_float and isinstance(result, Value):  # whole, whatever a sum has rounded
-        return call.round(result)
     if tensor.is_float and isinstance(result, Value | Low) and call.node.operator not in MOVING:
         return call.stored(result, tensor)
     return result

@@ -9,7 +9,8 @@ call of an operator with the shapes and dtypes of what it gives and the line of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,6 +125,20 @@ class TorchProgram:
         floats = [item for item in self.inputs if item.tensor.is_float]
         ordered = sorted(floats, key=lambda item: KINDS.index(item.kind))
         return ordered[0].tensor.dtype if ordered else "float32"
+
+    @cached_property
+    def widened(self) -> TorchProgram:
+        """The same for inputs in float64: what is float32 is float64, and so are its scalars."""
+
+        def wide(given: Any) -> Any:
+            if isinstance(given, tuple):
+                return tuple(map(wide, given))
+            return replace(given, dtype="float64") if given and given.dtype == "float32" else given
+
+        tensors = {name: wide(given) for name, given in self.tensors.items()}
+        nodes = tuple(replace(node, gives=wide(node.gives)) for node in self.nodes)
+        inputs = tuple(replace(item, tensor=wide(item.tensor)) for item in self.inputs)
+        return replace(self, inputs=inputs, nodes=nodes, tensors=tensors)
 
 
 def refs(argument: Any) -> Iterator[str]:

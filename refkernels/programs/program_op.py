@@ -154,7 +154,8 @@ def work(program: TorchProgram) -> int:
 def _prepared(
     taken: list[ProgramInput], inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
-    """The parameters that were not given have their own values."""
+    """The parameters that were not given have their own values. `wide`: a program of float32 is
+    asked in float64, where a kernel's scalars are not rounded to float32."""
     own = {i.name: i.array for i in taken if i.kind != "input" and inputs.get(i.name) is None}
     for item in taken:
         array = inputs.get(item.name)
@@ -163,13 +164,20 @@ def _prepared(
                 f"{item.name} has shape {array.shape}, but the program was read for "
                 f"{item.tensor.shape}."
             )
-    return Prepared({**inputs, **own}, params)
+    wide = any(getattr(inputs.get(i.name), "dtype", "") == np.float64 for i in taken)
+    return Prepared({**inputs, **own}, {**params, "wide": wide})
 
 
 def _formula(
-    program: TorchProgram, taken: list[ProgramInput], xp: Context, /, **arguments: Any
+    program: TorchProgram,
+    taken: list[ProgramInput],
+    xp: Context,
+    /,
+    wide: bool = False,
+    **arguments: Any,
 ) -> Any:
     """The outputs, with one row in front."""
+    program = program.widened if wide and program.dtype == "float32" else program
     values = {item.node: _entered(xp, item, arguments[item.name]) for item in taken}
     for item in program.inputs:
         if item.node not in values and item.tensor.is_float:
@@ -199,7 +207,7 @@ def _backward(
     tape = Tape(xp)
     first = next(iter(_outputs(program)))
     cotangent = arguments.pop(f"d{first}")
-    nodes = {
+    nodes: dict[str, Any] = {
         name: Taped(tape, value) if isinstance(value, Value) else value
         for name, value in arguments.items()
     }

@@ -18,7 +18,6 @@ from refkernels.judging.examination import KernelExamination
 from refkernels.judging.judge import judge
 from refkernels.judging.questions import KernelDomain
 from refkernels.judging.verdicts import FAMILIES_NEEDED
-from refkernels.op import Direction, Op
 from refkernels.reporting.judging.views import lines
 
 ODD = Path(__file__).with_name("odd_kernels.py")
@@ -86,30 +85,23 @@ def test_every_format_of_an_input_that_has_several_can_be_declared(name: str) ->
         assert {array[key].dtype.name for array in inputs if key in array} <= {dtype}
 
 
-WITH_PARAMS = [(op, way) for op in registry.ops().values() if op.params for way in op.directions]
-
-
 def test_a_kernel_that_takes_the_op_s_own_params_alone_is_shown_enough() -> None:
     """Whatever the seed: where cases give the shapes, their other params are no kernel's duty."""
-    asked = 0
-    for op, direction in one_in(3, WITH_PARAMS):
-        if not Drawer(op, direction, "float32").free:
-            shown_enough(op, direction)
-            asked += 1
+    some, asked = [op for op in registry.ops().values() if op.params], 0
+    for op, direction in one_in(3, [(o, way) for o in some for way in o.directions]):
+        if Drawer(op, direction, "float32").free:
+            continue
+        asked += 1
+        domain = KernelDomain(frozenset(op.optional))
+        for seed in range(4):
+            families = set[str]()
+            for challenge in KernelExamination(op, direction, "float32", seed, domain).round(0):
+                usual = dict(challenge.params) == dict(op.params)
+                usual &= challenge.family not in families
+                if usual and elements(challenge.inputs) < 1 << 12 and challenge.has_answer:
+                    decisive = op.names(direction)[0] in decisive_outputs(challenge)
+                    families |= {challenge.family} if decisive else set()
+                if enough := len(families) == FAMILIES_NEEDED:
+                    break
+            assert enough, (op.name, direction, seed)
     assert asked > 4
-
-
-def shown_enough(op: Op, direction: Direction) -> None:
-    for seed in range(4):
-        examined = KernelExamination(
-            op, direction, "float32", seed, KernelDomain(frozenset(op.optional))
-        )
-        families = set[str]()
-        for challenge in examined.round(0):
-            usual = dict(challenge.params) == dict(op.params) and challenge.family not in families
-            if usual and elements(challenge.inputs) < 1 << 12 and challenge.has_answer:
-                decisive = op.names(direction)[0] in decisive_outputs(challenge)
-                families |= {challenge.family} if decisive else set()
-            if enough := len(families) == FAMILIES_NEEDED:
-                break
-        assert enough, (op.name, direction, seed)

@@ -61,8 +61,6 @@ def test_hidden_mutants_are_named_and_not_counted(dtype: str) -> None:
 
 
 QUESTIONS = [(name, way) for name, op in registry.ops().items() for way in op.directions]
-
-
 REFUSING = [("clip_by_norm", "forward"), ("dropout", "forward"), ("max", "backward")]
 
 

@@ -36,9 +36,8 @@ def test_a_deep_programs_answer_is_near_the_exact_one_and_said_to_be_estimated()
     for _ in range(layers):
         exact = exact.dot(w)
     unit = scale ** (layers + 1)
-    for hi, lo, radius, right in zip(
-        y.hi.flat, y.lo.flat, np.broadcast_to(y.radius, y.hi.shape).flat, exact.flat, strict=True
-    ):
+    parts = (y.hi, y.lo, np.broadcast_to(y.radius, y.hi.shape), exact)
+    for hi, lo, radius, right in zip(*(part.flat for part in parts), strict=True):
         assert abs(Fraction(hi) + Fraction(lo) - Fraction(right, unit)) <= Fraction(radius)
     assert 0 < np.max(y.radius) < 2.0**-80  # far below an ulp of float32, and not exact
 

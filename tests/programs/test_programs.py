@@ -43,13 +43,17 @@ ARRAYS = {"x": np.full((2, 3), 3, np.float32), "w": np.full((2, 3), 3, np.float3
 LIKE_X = documents.tensor((2, 3))
 
 
-def steps(*listed: tuple[str, list[Any], str]) -> Op:
-    """The op of a program of calls, each of which gives an array like x."""
-    nodes = [
+def calls(*listed: tuple[str, list[Any], str]) -> list[Any]:
+    """Each gives an array like x."""
+    return [
         documents.call(f"s{k}", f"aten.{operator}", arguments, documents.tensor((2, 3), dtype))
         for k, (operator, arguments, dtype) in enumerate(listed)
     ]
-    return documents.program(nodes, ARRAYS, ("input", "parameter"))
+
+
+def steps(*listed: tuple[str, list[Any], str]) -> Op:
+    """The op of a program of calls."""
+    return documents.program(calls(*listed), ARRAYS, ("input", "parameter"))
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -97,12 +101,9 @@ def test_a_program_that_is_not_whole_is_refused_in_one_sentence(
     assert str(refused.value).count(". ") == 0
 
 
-def joint(*calls: tuple[str, list[Any]]) -> dict[str, Any]:
+def joint(*listed: tuple[str, list[Any]]) -> dict[str, Any]:
     """y = relu(x w) whose gradient by x is computed by these calls."""
-    nodes = [
-        documents.call(f"s{k}", f"aten.{operator}", arguments, LIKE_X)
-        for k, (operator, arguments) in enumerate(calls)
-    ]
+    nodes = calls(*((*call, "float32") for call in listed))
     own = documents.document(nodes, ARRAYS, ("input", "parameter"))
     cotangent = {"node": "dy", "name": "cotangent", "kind": "cotangent", "array": None, **LIKE_X}
     return {**own, "inputs": [*own["inputs"], cotangent], "gradients": ["x"]}
@@ -140,14 +141,12 @@ def test_a_view_of_a_storage_is_read_by_the_strides_of_its_operand() -> None:
     given: list[Any] = [{"node": "x"}, [2, 2], [1, 2], 1, [1, 2], 0]  # x lies by columns
     nodes = [documents.call("y", "aten.as_strided.default", given, documents.tensor((2, 2)))]
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    y = documents.program(nodes, ARRAYS, ("input", "parameter")).evaluate("forward", {"x": x}, {})[
-        "y"
-    ]
+    asked = lambda: documents.program(nodes, {"x": x}).evaluate("forward", {"x": x}, {})["y"]  # noqa: E731
     expected = np.lib.stride_tricks.as_strided(x.T.copy().ravel()[1:], (2, 2), (4, 8))
-    assert np.array_equal(y.hi, expected)
+    assert np.array_equal(asked().hi, expected)
     given[2] = [1, 6]
     with pytest.raises(ProgramError, match="elements that its operand does not have"):
-        documents.program(nodes, ARRAYS, ("input", "parameter")).evaluate("forward", {"x": x}, {})
+        asked()
 
 
 @torch
@@ -344,17 +343,29 @@ def test_a_mask_may_be_a_buffer_and_a_function_has_its_limit_there(operator: str
     assert not y[w == 0].any()
 
 
-def test_integers_that_are_counted_from_floats_are_exact(recwarn: pytest.WarningsRecorder) -> None:
+def test_whole_numbers_made_of_floats_are_exact(recwarn: pytest.WarningsRecorder) -> None:
     op = steps(
         ("gt.Scalar", [{"node": "x"}, 0], "bool"), ("cumsum.default", [{"node": "s0"}, 1], "int64"),
-        ("lt.Scalar", [{"node": "s1"}, 2], "bool"),
+        ("lt.Scalar", [{"node": "s1"}, 2], "bool"), ("floor.default", [{"node": "w"}], "float32"),
         ("mul.Tensor", [{"node": "x"}, {"node": "s2"}], "float32"),
+        ("add.Scalar", [{"node": "s3"}, 1], "float32"),
+        ("_to_copy.default", [{"node": "s5"}, {"dtype": "int64"}], "int64"),
+        ("bitwise_and.Scalar", [{"node": "s6"}, 1], "int64"),
+        ("mul.Tensor", [{"node": "s4"}, {"node": "s7"}], "float32"),
     )  # fmt: skip
     x = np.array([[1, -1, 3], [-2, 5, -7]], np.float32)
-    y = op.evaluate("forward", {"x": x}, {})["y"]
-    assert np.array_equal(y.hi, [[1, -1, 0], [-2, 5, -7]])
-    assert np.all(op.bound("forward", {"x": x}, {}, formats.BINARY32)["y"] < 2.0**-140)
+    inputs = {"x": x, "w": np.array([[4.5, 2.25, 2e3], [-2.5, -2e3, 1.25]], np.float32)}
+    y = op.evaluate("forward", inputs, {})["y"]
+    assert np.array_equal(y.hi, [[1, -1, 0], [0, 5, 0]])
+    assert np.all(op.bound("forward", inputs, {}, formats.BINARY32)["y"] < 2.0**-140)
     assert not recwarn.list
+
+
+def test_scalars_are_rounded_as_inputs_of_the_format_have_them() -> None:
+    op = steps(("add.Scalar", [{"node": "x"}, 0.1], "float32"))
+    for dtype in (np.float32, np.float64):
+        y = op.evaluate("forward", {"x": np.zeros((2, 3), dtype)}, {})["y"]
+        assert np.all(y.hi == dtype(0.1))
 
 
 def test_places_are_exact_where_the_order_is_certain_and_either_is_right_at_a_tie() -> None:
