@@ -64,7 +64,9 @@ def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure"
     flat_dy, flat_x = dy.reshape(-1), x.reshape(-1)
     wide, (low, high) = to_float64(flat_x), function.domain
     outside = (wide < low) | (wide > high)
-    known = {end: _beyond(end, wide) for end in function.ends}
+    known = {
+        end: wide > end.start if end.start > 0.0 else wide < end.start for end in function.ends
+    }
     inside = np.where(
         np.logical_or.reduce([outside, *known.values()]), flat_x.dtype.type(0.5), flat_x
     )
@@ -74,9 +76,9 @@ def backward(function: Function, dy: Any, x: Any, certify: Certify = "enclosure"
         product = _product(function, to_float64(flat_dy[at]), to_float64(inside[at]))
         answer = answer.replace(at, Enclosure(product))
     draft = Draft.of(answer)
-    for end, at in known.items():
-        if at.any():
-            draft.put(at, _saturated(end, to_float64(flat_dy[at]), flat_x[at]))
+    for end, far in known.items():
+        if far.any():
+            draft.put(far, _saturated(end, to_float64(flat_dy[far]), flat_x[far]))
     if outside.any():
         draft.put(outside, Enclosure(np.full(np.count_nonzero(outside), np.nan)))
     return draft.enclosure().reshape(x.shape)
@@ -96,10 +98,6 @@ def _product(function: Function, dy: Array, x: Array) -> Array:
     plain = function.formulas.plain("backward", inputs, {}, formats.BINARY64)["dx"]
     with np.errstate(invalid="ignore"):
         return dy * np.where(slope == 0.0, np.copysign(0.0, plain), slope)
-
-
-def _beyond(end: End, wide: Array) -> Array:
-    return wide > end.start if end.start > 0.0 else wide < end.start
 
 
 def _saturated(end: End, dy: Any, x: Array) -> Enclosure:
@@ -127,9 +125,9 @@ def values(function: Function, x: Array) -> Enclosure:
     return answers.values(function, to_float64(x))
 
 
-def slopes(function: Function, x: Array) -> Enclosure:
+def slopes(function: Function, x: Array, certify: Certify = "enclosure") -> Enclosure:
     """f'(x), shaped like x."""
-    return backward(function, np.ones(x.shape), x)
+    return backward(function, np.ones(x.shape), x, certify)
 
 
 def pair_of(dy: Any, x: Any) -> tuple[Array, Array]:

@@ -32,9 +32,10 @@ def backward_plain(function: Function, dy: Any, x: Any, *, format: Format | str)
     """fl(dy fl(f'(x))) in the format, shaped like x. Raises as `oracle.backward` does, and
     ValueError for an unknown format."""
     target = formats.get(format)
+    working = working_format(target)
     with np.errstate(all="ignore"):
         dy, x = (formats.cast(array, target) for array in oracle.pair_of(dy, x))
-        slope = np.asarray(oracle.slopes(function, x)).astype(working_format(target).storage)
+        slope = np.asarray(oracle.slopes(function, x, ("rounding", working)), dtype=working.storage)
         return formats.cast(dy.astype(slope.dtype) * slope, target)
 
 

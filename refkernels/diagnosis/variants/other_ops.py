@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from refkernels import registry
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.contexts.doubles import Doubles
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.variants.elsewhere import share_near
@@ -18,8 +18,8 @@ from refkernels.op import Op
 
 
 def other_ops(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The op that comes near most elements of an output, in binary64; with its usual params, where
-    the question has none of their names."""
+    """The op that comes near most elements of an output; with its usual params, where the question
+    has none of their names."""
     ops = {name: op for name, op in registry.ops().items() if _takes_the_same(op, problem)}
     small = problem.size <= READABLE
     answers = {other: _computed(op, problem) for other, op in ops.items() if small}
@@ -46,11 +46,14 @@ def _takes_the_same(op: Op, problem: Problem) -> bool:
 
 
 def _computed(op: Op, problem: Problem) -> dict[str, Array]:
-    """The op's plain answer; none where it needs other inputs, or other shapes."""
+    """About what the op answers; nothing where it needs other inputs, or other shapes."""
     params: dict[str, Any] = {**op.params}
     params |= {name: value for name, value in problem.params.items() if name in params}
     try:
         with np.errstate(all="ignore"):
-            return op.plain(problem.direction, problem.inputs, params, formats.BINARY64)
+            formulas = replace(problem, op=op).definition
+            form, *_ = formulas.of(problem.direction).forms.values()
+            asked = problem.direction, form, problem.inputs, params, "float64"
+            return formulas.computed(*asked, Doubles())
     except (ValueError, TypeError, KeyError, IndexError):
         return {}
