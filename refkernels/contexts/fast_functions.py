@@ -38,19 +38,22 @@ COMPILED = {
 
 
 class FastFunctions(Flushed):
-    """Arithmetic in binary32, the functions and divisions as `compiled`."""
+    """Arithmetic in binary32, the functions and divisions as `compiled`. `called`: the names of
+    those that were computed."""
 
     def __init__(self, format: Format | str, compiled: Compiled, **options: Any) -> None:
         super().__init__(BINARY32, storage=format, **options)
-        self.compiled = compiled
+        self.compiled, self.called = compiled, set[str]()
 
     def function(self, name: str, a: Value) -> RoundedValue:
+        self.called.add(name)
         if name not in self.compiled.fast:
             return super().function(name, a)
         form = special_functions.FAST[name][0 if self.compiled.flushes else -1]
         return self.value(form(data(a)))
 
     def divide(self, a: Value, b: Value) -> RoundedValue:
+        self.called.add("divide")
         if not self.compiled.divides:
             return super().divide(a, b)
         return self.value(self.times(data(a), special_functions.rcp(data(b))))

@@ -188,11 +188,6 @@ def _below(low: Doubles, p: Doubles) -> Doubles:
     return np.nextafter(low - p, -np.inf)
 
 
-def _cube(p: Doubles, least: Doubles) -> Doubles:
-    """At least (p / 2) least^(-3/2), whatever underflows."""
-    return (p / least / 2.0 + _ETA) / np.sqrt(least)
-
-
 def _bell(p: Doubles, inner: Doubles) -> Doubles:
     return np.minimum(p * (_TWO_OVER_ROOT_PI * _decay(np.square(inner))), 2.0)
 
@@ -215,6 +210,8 @@ _SPREADS: dict[str, Any] = {
         low - p >= 0.0, p / (np.sqrt(low) + np.sqrt(np.maximum(_below(low, p), 0.0))), np.inf
     ),
     "rsqrt": lambda low, p, size, inner: np.where(
-        _below(low, p) > 0.0, _cube(p, _below(low, p)), np.inf
+        _below(low, p) > 0.0,
+        (p / _below(low, p) / 2.0 + _ETA) / np.sqrt(_below(low, p)),  # whatever underflows
+        np.inf,
     ),
 }

@@ -37,14 +37,7 @@ from refkernels.diagnosis import evidence, products, sums
 from refkernels.diagnosis.edits import identities, online
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, sized
-from refkernels.diagnosis.hypothesis import (
-    ORDER,
-    Claim,
-    Hypothesis,
-    Outcome,
-    Prediction,
-    Variant,
-)
+from refkernels.diagnosis.hypothesis import ORDER, Claim, Hypothesis, Outcome, Prediction, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.products import Product
 from refkernels.diagnosis.variants import precision

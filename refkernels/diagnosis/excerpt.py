@@ -89,7 +89,9 @@ def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, An
     indices: list[Index] = [(":",) * array.ndim]
     if array.size > WHOLE:
         indices = list(dict.fromkeys(_index(problem, name, place) for place in places))
-    chosen = [array[_slices(index)] for index in indices]
+    chosen = [
+        array[tuple(slice(None) if axis == ":" else axis for axis in index)] for index in indices
+    ]
     if sum(values.size for values in chosen) > MOST:
         return None
     return {
@@ -118,10 +120,6 @@ def _box(flat: Array | None, shape: tuple[int, ...]) -> Index:
         return (":",) * len(shape)
     axes = np.unravel_index(flat, shape)
     return tuple(int(axis[0]) if np.all(axis == axis[0]) else ":" for axis in axes)
-
-
-def _slices(index: Index) -> tuple[Any, ...]:
-    return tuple(slice(None) if axis == ":" else axis for axis in index)
 
 
 def _hex(values: Array) -> str:

@@ -197,7 +197,8 @@ def _candidates(
     problem: Problem, outputs: Arrays, fits: dict[str, Fit]
 ) -> tuple[list[Candidate], int]:
     """The candidates of all hypotheses, and the number of (model, parameter) pairs tried."""
-    questions = sources.questions(problem, outputs)
+    shown = patterns.find(problem, outputs)
+    questions = itertools.chain(shown, sources.variants(problem, outputs))
     algorithms = sources.algorithms(problem, outputs, fits)
     variants = list(scoring.candidates(problem, outputs, fits, questions))
     models = list(scoring.candidates(problem, outputs, fits, algorithms))

@@ -14,15 +14,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import (
-    narrow,
-    places,
-    products,
-    specials,
-    stopped,
-    thresholds,
-    units,
-)
+from refkernels.diagnosis import narrow, places, products, specials, stopped, thresholds, units
 from refkernels.diagnosis.corruption import corrupted
 from refkernels.diagnosis.hypothesis import VALUE, Candidate, Claim, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Problem

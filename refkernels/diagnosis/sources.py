@@ -14,7 +14,6 @@ from refkernels.diagnosis import (
     functions,
     models,
     narrow_sums,
-    patterns,
     reach,
     recovered,
     sums,
@@ -23,13 +22,7 @@ from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions
 from refkernels.diagnosis.models import compiled, other_functions
 from refkernels.diagnosis.problem import Arrays, Problem
-from refkernels.diagnosis.variants import (
-    elsewhere,
-    factor,
-    params,
-    precision,
-    quantised,
-)
+from refkernels.diagnosis.variants import elsewhere, factor, params, precision, quantised
 from refkernels.diagnosis.variants import formulas as other_definitions
 
 VARIANTS: tuple[Questions, ...] = (
@@ -53,12 +46,6 @@ def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """Other questions that the kernel may have answered: general ones, then the op's own."""
     for source in (*VARIANTS, *models.of(problem.op).questions):
         yield from source(problem, outputs)
-
-
-def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
-    """Patterns of wrong elements, then other questions."""
-    yield from patterns.find(problem, outputs)
-    yield from variants(problem, outputs)
 
 
 def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:

@@ -57,6 +57,15 @@ class _Reading(NamedTuple):
             return _IDENTITY
         return _FLUSHED if self.how else _FORM
 
+    @property
+    def distinct(self) -> Any:
+        """Equal for arithmetics that differ only in what the program was seen not to call."""
+        apart: Any = self.how
+        if isinstance(self.xp, FastFunctions):
+            (fast, divides, flushes), called = self.xp.compiled, self.xp.called
+            apart = fast & called, divides and "divide" in called, flushes
+        return id(self.formula), self.xp.fma, apart
+
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For each output that is not ordinary, the reading that is the kernel."""
@@ -72,13 +81,23 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
     """The readings of each kind that come nearest to some output on a few rows, with all names that
     they have, and their answers; and how many were tried."""
     screen = Screen(problem, wrong, elements=_ROWS)
+    question, answers = screen.question, dict[Any, Arrays]()
     alike: dict[bytes, list[_Reading]] = {}
     distances: dict[bytes, dict[str, float]] = {}
+    screened: dict[Any, bytes] = {}
     for reading, graph, changes in _readings(problem, screen):
-        answer = screen.computed(graph, reading.xp, changes)
-        bits = b"".join(array.tobytes() for array in answer.values())
-        alike.setdefault(bits, []).append(reading)
-        distances[bits] = screen.costs({n: a.astype(float) for n, a in answer.items()})[0]
+        if reading.distinct not in screened:
+            seen = screen.computed(graph, reading.xp, changes)
+            bits = b"".join(array.tobytes() for array in seen.values())
+            screened[reading.distinct] = bits
+            distances[bits] = screen.costs({n: a.astype(float) for n, a in seen.items()})[0]
+            if (len(screen.rows), len(seen)) == (question.rows, len(question.shapes)):
+                dtype = reading.xp.storage.storage
+                answers[reading.distinct] = {
+                    name: question.restore(name, part.reshape(question.shapes[name]).astype(dtype))
+                    for name, part in seen.items()
+                }
+        alike.setdefault(screened[reading.distinct], []).append(reading)
     kinds = {bits: min(reading.kind for reading in same) for bits, same in alike.items()}
     kept: dict[bytes, None] = {}
     for output, kind in itertools.product(screen.names, range(_FAST + 1)):
@@ -88,7 +107,9 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
     chosen = (reading for bits in kept for reading in alike[bits])
     for reading in sorted(chosen, key=lambda reading: reading.kind):
         asked = problem.direction, reading.formula, problem.inputs, problem.params, problem.format
-        answer = problem.definition.computed(*asked, reading.xp)
+        if reading.distinct not in answers:
+            answers[reading.distinct] = problem.definition.computed(*asked, reading.xp)
+        answer = answers[reading.distinct]
         bits = b"".join(array.tobytes() for array in answer.values())
         known, _ = found.setdefault(bits, (reading, answer))
         how, alike_text = _either(known.how, reading.how), reading.kind == known.kind == _IDENTITY
@@ -132,7 +153,11 @@ def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Grap
             contexts["-ftz=true"] = Flushed(format, fma=fma)
             contexts["functions in float32"] = NarrowFunctions(format, fma=fma)
         else:
-            contexts |= {n: FastFunctions(format, how, fma=fma) for n, how in COMPILED.items()}
+            compiled = {n: FastFunctions(format, how, fma=fma) for n, how in COMPILED.items()}
+            called = set[str]()
+            for arithmetic in compiled.values():
+                arithmetic.called = called
+            contexts |= compiled
         for name, xp in contexts.items():
             yield _Reading(name, text, form, xp, fault), graph, changes
 
