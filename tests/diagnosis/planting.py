@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
+from hunting import one_in
 from numpy_kernels import F
 
 import refkernels
@@ -67,6 +69,11 @@ def name(planted: Planted) -> str:
     """Of its test."""
     op = planted.op if isinstance(planted.op, str) else planted.op.name
     return f"{op}-{planted.cause or 'right'}-{planted.claim}"
+
+
+def each(planted: list[Planted]) -> Any:
+    """A test of them. Where an op has several of one cause and claim, a run tries every other."""
+    return pytest.mark.parametrize("planted", one_in(2, planted, name), ids=name)
 
 
 class Asked:

@@ -80,7 +80,7 @@ fault = of("cumsum", {"x": abs(normal(1000))})  # nothing underflows at the larg
 fault.consistent(UNWRITTEN, put(lambda x: x.astype(float).cumsum(), np.s_[-5:], 0.0))
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=planting.name)
+@planting.each(PLANTED)
 def test_elements_are_sure_to_be_corrupted_where_nothing_else_accounts_for_them(
     planted: planting.Planted,
 ) -> None:

@@ -114,7 +114,7 @@ given = {"x": drawn((600,), "bfloat16"), "dy": drawn((600,), "bfloat16", 1)}
 of("gelu", given, float)(CAUSE, composed_slope)
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=planting.name)
+@planting.each(PLANTED)
 def test_arithmetic_in_16_bits_is_proven(planted: planting.Planted) -> None:
     planted.check()
 

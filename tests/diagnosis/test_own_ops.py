@@ -267,7 +267,7 @@ fault = of(plus_product, *PAIR)
 fault("parentheses_moved", lambda x, y: np.exp(x) + y * x)
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=planting.name)
+@planting.each(PLANTED)
 def test_a_fault_of_an_own_op_is_proven_and_a_right_kernel_is_not_blamed(
     planted: planting.Planted,
 ) -> None:

@@ -95,7 +95,7 @@ fault = of("lion", drawn(200, by=20), weight_decay=0.0)  # most signs change bet
 fault.unsure("param_differs", partial(lion, beta1=0.895))
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=planting.name)
+@planting.each(PLANTED)
 def test_another_value_of_a_param_is_proven(planted: planting.Planted) -> None:
     planted.check()
 

@@ -12,7 +12,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import planting
-import pytest
 from hunting import one_in
 from numpy_kernels import ERF, F, layernorm, log_softmax, normal, softmax
 
@@ -401,7 +400,7 @@ fault = of("hardsigmoid", {"x": np.linspace(-1000, 1000, 301).astype(F)})  # 0 a
 fault.never("beyond_threshold", lambda x: np.clip(x / F(6) + F(0.5), 0, 1) + F(1e-3))
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=planting.name)
+@planting.each(PLANTED)
 def test_a_fault_of_arithmetic_is_proven_and_a_right_kernel_is_not_blamed(
     planted: planting.Planted,
 ) -> None:

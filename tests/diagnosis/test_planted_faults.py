@@ -10,7 +10,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import planting
-import pytest
 from hunting import one_in
 from numpy_kernels import (
     F,
@@ -454,7 +453,7 @@ fault = of("adagrad", ACCUMULATED, lr=0.01, eps=1e-3, weight_decay=0.1)
 fault("decay_decoupled", keras, **{"with": "eps_inside_sqrt"})
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=planting.name)
+@planting.each(PLANTED)
 def test_a_planted_fault_is_proven_and_a_right_kernel_is_not_blamed(
     planted: planting.Planted,
 ) -> None:

@@ -85,7 +85,7 @@ masked = {name: normal(2, 12, 8, seed=seed) for seed, name in enumerate("qkv")} 
 of("attention", masked).unsure("nan_of_infinity", nan_for_no_reason)
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=planting.name)
+@planting.each(PLANTED)
 def test_a_special_value_that_is_lost_or_invented_is_named(planted: planting.Planted) -> None:
     planted.check()
 
