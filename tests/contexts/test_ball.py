@@ -7,18 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from context_rules import (
-    BINARY,
-    NAMES,
-    ROWS,
-    UNARY,
-    arb_of,
-    doubles,
-    known,
-    outside,
-    points,
-    radii,
-)
+from context_rules import BINARY, NAMES, ROWS, UNARY, arb_of, doubles, known, outside, points, radii
 from hunting import HUNT
 
 from refkernels.contexts import Arb, Ball

@@ -9,14 +9,7 @@ import numba
 import numpy as np
 import pytest
 from formula_draws import draw
-from formula_suite import (
-    DEFINED,
-    OPS,
-    QUESTIONS,
-    each_way,
-    first,
-    questions,
-)
+from formula_suite import DEFINED, OPS, QUESTIONS, each_way, first, questions
 from hunting import HUNT
 
 from refkernels.arithmetic import formats

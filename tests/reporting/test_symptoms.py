@@ -10,12 +10,7 @@ from refkernels.reporting import terminal_table
 from refkernels.reporting.measure.inputs import Input, distinguishing_digits, input_of, loss
 from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.measure.study import Study
-from refkernels.reporting.measure.symptoms import (
-    MOST_EXPLAINED,
-    cards,
-    symptoms,
-    worth_explaining,
-)
+from refkernels.reporting.measure.symptoms import MOST_EXPLAINED, cards, symptoms, worth_explaining
 from refkernels.reporting.measure.threads import sentences, threads_of
 from refkernels.reporting.words.report import words_of
 
