@@ -45,6 +45,7 @@ SHAPES = (60, 1), (90, 3), (40, 33), (150, 5)
 LARGEST = np.nextafter(np.finfo(float).max, 0.0)  # with a neighbour on either side
 B, D = Ball(), DoubleDouble()
 Array = Any
+Exact = tuple[Any, Any]  # numbers of Arb without a radius
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {
     **UNARY,
@@ -89,53 +90,43 @@ def exact_points(columns: Sequence[Array]) -> list[Any]:
         return [point(*row) for row in zip(*(x.reshape(-1).tolist() for x in columns), strict=True)]
 
 
-def check(name: str, points: list[list[Any]], shape: Any, parts: Sequence[Array]) -> int:
-    """How many elements are known; each lies in sum(parts[:-1]) ± parts[-1], or AssertionError."""
-    rule, columns = RULES[name], [np.broadcast_to(x, parts[0].shape).reshape(-1) for x in parts]
-    known = np.flatnonzero(np.isfinite(columns[-1]))
-    rows = list(zip(*(x[known].tolist() for x in columns), strict=True))
+def check(name: str, points: list[list[Any]], shape: Any, known: dict[int, Exact]) -> int:
+    """How many elements are `known`, as middle and radius; each is there, or AssertionError."""
+    rule = RULES[name]
     if name not in TRANSCENDENTAL:
         xp = Fractions()
         arguments = [xp.value(objects([rational(x) for x in column], shape)) for column in points]
-        truth = data(rule(xp, *arguments)).reshape(-1)[known]
-        outside = [
-            z is None or abs(z - sum(map(number, row[:-1]))) > number(row[-1])
-            for z, row in zip(truth, rows, strict=True)
-        ]
-        bad = [row for row, is_outside in zip(rows, outside, strict=True) if is_outside]
-        assert not bad, (name, bad[:3])
+        truth = data(rule(xp, *arguments)).reshape(-1)
+        for i, exact in known.items():
+            middle, radius = map(rational, exact)
+            assert truth[i] is not None, (name, exact)
+            assert abs(truth[i] - middle) <= radius, (name, exact, truth[i])
         return len(known)
-    waiting = np.arange(len(known))
+    waiting = list(known)
     for precision in PRECISIONS[2 if name in ROWS else 0 :]:
         with Arb(precision) as arb:
             if name in ROWS:
-                values = data(rule(arb, *(arb.value(objects(column, shape)) for column in points)))
-                truth = values.reshape(-1)[known]
+                inputs = [objects(column, shape) for column in points]
+                truth = data(rule(arb, *map(arb.value, inputs))).reshape(-1)[waiting]
             else:
-                arguments = [
-                    objects([column[i] for i in known[waiting]], (len(waiting),))
-                    for column in points
-                ]
-                truth = data(rule(arb, *map(arb.value, arguments)))
-            undecided = []
-            for place, z in zip(waiting, truth, strict=True):
-                *parts_, r = rows[place]
-                off = z
-                for part in parts_:
-                    off = off - flint.arb(part)
-                radius = flint.arb(r)
-                if not abs(off) <= radius:
-                    assert not abs(off) > radius, (name, rows[place])
-                    undecided.append(place)
-            waiting = np.array(undecided, int)
-        if not waiting.size:
-            break
-    assert not waiting.size, (name, "undecided", [rows[i] for i in waiting[:3]])
-    return len(known)
+                inputs = [objects([x[i] for i in waiting], (len(waiting),)) for x in points]
+                truth = data(rule(arb, *map(arb.value, inputs)))
+            off = {i: abs(z - known[i][0]) for i, z in zip(waiting, truth, strict=True)}
+            outside = [known[i] for i in waiting if off[i] > known[i][1]]
+            assert not outside, (name, outside[:3])
+            waiting = [i for i in waiting if not off[i] <= known[i][1]]
+        if not waiting:
+            return len(known)
+    raise AssertionError((name, "undecided", [known[i] for i in waiting[:3]]))
 
 
-def number(x: float) -> Any:
-    return flint.fmpq(*x.as_integer_ratio())
+def sums(*parts: Array) -> dict[int, Exact]:
+    """Where the last part is finite: the sum of the others, and that part, the radius."""
+    columns = [np.broadcast_to(x, parts[0].shape).reshape(-1).tolist() for x in parts]
+    rows = enumerate(zip(*columns, strict=True))
+    with flint.ctx.workprec(8000):
+        known = {i: [flint.arb(x) for x in row] for i, row in rows if np.isfinite(row[-1])}
+        return {i: (sum(middle), radius) for i, (*middle, radius) in known.items()}
 
 
 # --- what is compared -------------------------------------------------------------------------
@@ -186,7 +177,7 @@ def ball(name: str, rng: np.random.Generator, shape: Any) -> int:
         for middle in special:
             middle[:3] = np.inf, -np.inf, np.nan
         assert np.isinf(RULES[name](B, *map(B.array, special)).radius[:3]).all(), name
-    return check(name, [p for _, _, p in drawn], shape, (value.mid, value.radius))
+    return check(name, [p for _, _, p in drawn], shape, sums(value.mid, value.radius))
 
 
 def double_double(name: str, rng: np.random.Generator, shape: Any) -> int:
@@ -197,7 +188,7 @@ def double_double(name: str, rng: np.random.Generator, shape: Any) -> int:
         values.append(DoubleDoubleValue(D, parts[0], B.value(parts[1], parts[2])))
         points.append(exact_points([head, radius, place(rng, head.size), low]))
     value = RULES[name](D, *values)
-    return check(name, points, shape, (value.head, value.tail.mid, value.tail.radius))
+    return check(name, points, shape, sums(value.head, value.tail.mid, value.tail.radius))
 
 
 def fused(name: str, rng: np.random.Generator, shape: Any) -> int:
@@ -223,7 +214,7 @@ def fused(name: str, rng: np.random.Generator, shape: Any) -> int:
     if name not in HULLS:
         agree(name, arrays, (mid, radius), (plain.mid, plain.radius))
     zeros = [np.zeros(shape)] * 2
-    return check(name, [exact_points([x, *zeros]) for x in points], shape, (mid, radius))
+    return check(name, [exact_points([x, *zeros]) for x in points], shape, sums(mid, radius))
 
 
 def agree(name: str, arrays: list[Array], by_numpy: tuple[Array, Array], by_kernel: Any) -> None:
@@ -265,39 +256,8 @@ def arb(name: str, rng: np.random.Generator, shape: Any) -> int:
             for m, r, _ in drawn
         ]
         enclosed = data(RULES[name](xp, *(xp.value(objects(column, shape)) for column in columns)))
-    return _check_arb(name, [p for _, _, p in drawn], shape, enclosed)
-
-
-def _check_arb(name: str, points: list[list[Any]], shape: Any, enclosed: Array) -> int:
-    count = 0
-    if name in TRANSCENDENTAL:
-        waiting = [i for i, ball in enumerate(enclosed.flat) if ball.is_finite()]
-        count = len(waiting)
-        for precision in PRECISIONS[2 if name in ROWS else 1 :]:
-            with Arb(precision) as xp:
-                if name in ROWS:
-                    inputs = [objects(ball, shape) for ball in points]
-                    truth = data(RULES[name](xp, *map(xp.value, inputs))).reshape(-1)[waiting]
-                else:
-                    inputs = [
-                        objects([ball[i] for i in waiting], (len(waiting),)) for ball in points
-                    ]
-                    truth = data(RULES[name](xp, *map(xp.value, inputs)))
-                pairs = list(zip(waiting, truth, strict=True))
-                assert all(enclosed.flat[i].overlaps(z) for i, z in pairs), name
-                waiting = [i for i, z in pairs if not enclosed.flat[i].contains(z)]
-            if not waiting:
-                return count
-        raise AssertionError((name, "undecided", [enclosed.flat[i] for i in waiting[:3]]))
-    exact = Fractions()
-    inputs = [exact.value(objects([rational(x) for x in ball], shape)) for ball in points]
-    for z, ball in zip(data(RULES[name](exact, *inputs)).flat, enclosed.flat, strict=True):
-        if ball.is_finite():
-            middle, radius = rational(ball.mid()), rational(ball.rad())
-            assert z is not None, (name, ball)
-            assert abs(z - middle) <= radius, (name, ball, z)
-            count += 1
-    return count
+    known = {i: (x.mid(), x.rad()) for i, x in enumerate(enclosed.flat) if x.is_finite()}
+    return check(name, [p for _, _, p in drawn], shape, known)
 
 
 def bound(name: str, rng: np.random.Generator, shape: Any) -> int:

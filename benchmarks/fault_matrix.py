@@ -32,9 +32,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import refkernels
 from refkernels import registry
 from refkernels.arithmetic import formats
-from refkernels.contexts.graph import Edits, Graph, Node
+from refkernels.contexts.graph import Edits, Graph
 from refkernels.diagnosis import several_cases
-from refkernels.diagnosis.edits import reductions
+from refkernels.diagnosis.edits import identities, reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by, is_number, through
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.ops.edits import edited
@@ -64,22 +64,8 @@ def by_rule(*kinds: str, **where: Any) -> Callable[[Program], Iterator[Edits]]:
 
 def one_pass(program: Program) -> Iterator[Edits]:
     """mean((x - mean(x))²) -> mean(x²) - mean(x)²"""
-    for node in program.of("mean", "sum", "welford"):
-        x = through(node.operands[0])
-        if node.op != "welford":
-            x = through(x.operands[0]) if x.op == "square" else x
-            if x.op != "subtract" or through(x.operands[1]).op != "mean":
-                continue
-            x = x.operands[0]
-
-        def moments(xp: Any, x: Any, node: Node = node) -> Any:
-            mean = xp.mean(x, node.option)
-            variance = xp.mean(xp.square(x), node.option) - xp.square(mean)
-            squares = variance * (1 if node.op == "mean" else x.shape[node.option])
-            return (mean, squares) if node.op == "welford" else squares
-
-        if x.shape == node.operands[0].shape:
-            yield {node: by(x)(moments)}
+    found = identities.identities(program)
+    return ({way.node: way.replacement} for way in found if way.kind == "variance")
 
 
 def _without(part: Callable[[int], tuple[int, int]]) -> Callable[[Program], Iterator[Edits]]:

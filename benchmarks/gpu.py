@@ -23,6 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from refkernels import registry
 from refkernels.cli.app import app
 from refkernels.diagnosis.summation import RevealError
@@ -37,12 +39,15 @@ from refkernels.runs.sweeps.journal import SweepJournal
 
 RESULTS = Path(__file__).parent / "results"
 TF32 = ("allow_tf32=0,cudnn_allow_tf32=0", "allow_tf32=1,cudnn_allow_tf32=1")
+Arrays = dict[str, Any]
 DTYPES = ("float16", "bfloat16", "float32")
 CURE = "name a Python whose torch has CUDA: make gpu TORCH=/path/to/python"
 SHAPES = {  # m, k, n, small ones first
     "matmul": "32x64x32 48x512x40 128x256x128 8x512x512 64x2048x64 1x1024x256 512x512x512",
     "sum": "32x64x1 32x1000x1 1024x256x1 1x4096x1",
     "embedding": "64x64x8 16x256x64",
+    "conv2d": "64x72x32 196x576x64",
+    "attention": "64x64x1 64x512x1",
 }
 
 
@@ -53,7 +58,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the folder (default: named after the device)")
     parser.add_argument("--op", action="append", default=[], help="all by default; repeatable")
     parser.add_argument("--range", help="of the sweeps, such as 1:2; all numbers by default")
-    parser.add_argument("--shapes", type=int, help="of each op, of whose sums the order is asked")
+    parser.add_argument(
+        "--shapes", type=int, help="of each op whose sums' order is asked: all such"
+    )
     parser.add_argument("--sweeps", action="store_true", help="orders and sweeps alone")
     arguments, passed_on = parser.parse_known_args()
     try:
@@ -71,8 +78,8 @@ def main() -> int:
         targets = [word for name in names for word in ("--framework", name)]
         chosen = [word for op in arguments.op for word in ("--op", op)]
         status = refkernels("measure", "--full", *targets, *chosen, *into, *passed_on)
-    for op in (op for op in SHAPES if op in arguments.op or not arguments.op):
-        orders(out / "orders.jsonl", device, op, SHAPES[op].split()[: arguments.shapes])
+    asked = [op for op in SHAPES if op in arguments.op or not arguments.op or arguments.shapes]
+    orders(out / "orders.jsonl", device, asked, arguments.shapes)
     functions = (name for name, op in registry.ops().items() if op.function and not op.params)
     swept = sorted(name for name in functions if name in arguments.op or not arguments.op)
     if status in (0, 1) and swept and not finished(out, SweepJournal):  # 1: the report has a fault
@@ -119,33 +126,54 @@ def refkernels(*words: str) -> int:
     return 0
 
 
-def orders(path: Path, device: str, op: str, shapes: list[str]) -> None:
+def orders(path: Path, device: str, ops: list[str], most: int | None) -> None:
     """In which order torch adds, a line for each format and shape; those that the file has are not
     asked again."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     known = [json.loads(line)[:-1] for line in lines]
-    for settings, dtype in [*itertools.product(TF32[:1], DTYPES), (TF32[1], "float32")]:
+    for settings, dtypes in zip(TF32, (DTYPES, ("float32",)), strict=True):
         with Session(f"torch@{settings}:{device}") as session:
-            for shape in shapes:
-                if (asked := [op, dtype, settings, shape]) in known:
-                    continue
-                m, k, n = map(int, shape.split("x"))
-                box = OpBox(partial(answered, session, op), op, k, m, n, dtype=dtype)
-                try:
-                    order = reveal_order(box).name or "another tree"
-                except RevealError as error:
-                    order = str(error)
-                lines.append(json.dumps([*asked, order]))
-                write_whole(path, "\n".join(lines) + "\n")
+            for op, dtype in itertools.product(ops, dtypes):
+                run, summed = ASKED.get(op, (answered, op))
+                for shape in SHAPES[op].split()[:most]:
+                    asked = [op, dtype, settings, shape]
+                    if asked in known or asked[:2] == ["attention", "float16"]:
+                        continue  # of which a mean over keys leaves no unit
+                    m, k, n = map(int, shape.split("x"))
+                    box = OpBox(partial(run, session, op), summed, k, m, n, dtype=dtype)
+                    try:
+                        order = reveal_order(box).name or "another tree"
+                    except RevealError as error:
+                        order = str(error)
+                    lines.append(json.dumps([*asked, order]))
+                    write_whole(path, "\n".join(lines) + "\n")
 
 
-def answered(session: Session, op: str, inputs: dict[str, Any]) -> dict[str, Any]:
+def answered(session: Session, op: str, inputs: Arrays, **params: Any) -> Arrays:
     """The op's answer, or of a table its gradient. Raises RevealError where there is none."""
     scatter = registry.get(op).scatter if op in registry.ops() else None
-    reply = session.run(op, "backward" if scatter else "forward", inputs)
+    reply = session.run(op, "backward" if scatter else "forward", inputs, params)
     if not reply.ok:
         raise RevealError(reply.reason)
     return dict(reply.outputs)
+
+
+def convolved(session: Session, op: str, inputs: Arrays) -> Arrays:
+    """A product as a convolution, 3 x 3, of patches that lie side by side."""
+    a, b = (part.reshape(len(part), -1, 3, 3) for part in (inputs["a"], inputs["b"].T))
+    x = a.transpose(1, 2, 0, 3).reshape(1, a.shape[1], 3, -1)
+    y = answered(session, op, {"x": x, "weight": np.ascontiguousarray(b)}, stride=3)["y"]
+    return {"c": y.reshape(len(b), len(a)).T}
+
+
+def attended(session: Session, op: str, inputs: Arrays) -> Arrays:
+    """Sums of v: scores that are equal weigh all keys alike."""
+    v = np.ascontiguousarray(inputs["x"].T)[None, None]
+    y = answered(session, op, {"q": 0 * v, "k": 0 * v, "v": v})["y"]
+    return {"y": y[0, 0, 0] * y.dtype.type(v.shape[2])}
+
+
+ASKED = {"conv2d": (convolved, "matmul"), "attention": (attended, "sum")}
 
 
 if __name__ == "__main__":

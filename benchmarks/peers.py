@@ -78,35 +78,20 @@ def function(who: str, op: str, x: Array) -> tuple[int, Callable[[], Any]]:
     if who == "NumPy longdouble":
         wide = few.astype(np.longdouble)
         return len(few), lambda: getattr(np, op)(wide)
-    values = few.tolist()
-    if who.startswith("Arb"):
+    values, (name, *_) = few.tolist(), who.split(",")
 
-        def balls() -> None:
-            flint = module("flint")
-            flint.ctx.prec = 106
-            for value in values:
-                getattr(flint.arb(value), op)()
-
-        return len(few), balls
-    if who.startswith("gmpy2"):
-
-        def mpfrs() -> None:
-            gmpy2 = module("gmpy2")
-            call = getattr(gmpy2, op)
-            with gmpy2.context(precision=113):
-                for value in values:
-                    call(value)
-
-        return len(few), mpfrs
-
-    def mpfs() -> None:
-        mpmath = module("mpmath")
-        call = getattr(mpmath, op)
-        with mpmath.workprec(113):
+    def run() -> None:
+        library = module({"Arb": "flint"}.get(name, name))
+        if name == "Arb":
+            call, precision = lambda x: getattr(library.arb(x), op)(), library.ctx.workprec(106)
+        else:
+            call = getattr(library, op)
+            precision = library.context(precision=113) if name == "gmpy2" else library.workprec(113)
+        with precision:
             for value in values:
                 call(value)
 
-    return len(few), mpfs
+    return len(few), run
 
 
 class Torch:

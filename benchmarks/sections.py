@@ -8,10 +8,10 @@ import numpy as np
 import peers
 from stopwatch import Row, Work, race
 
-from refkernels import layernorm_ref, matmul_ref, registry
+from refkernels import matmul_ref, registry
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.question import Question
+from refkernels.arithmetic.question import Certify, Question
 from refkernels.metrology import summarise
 
 Array = np.ndarray
@@ -19,6 +19,7 @@ BASE_GEMM = "NumPy float64 @"
 BLAS_SPINS = 0.15  # seconds; OpenBLAS keeps a core busy for 0.11 after a product
 FUNCTIONS = ("sin", "cos", "exp", "log", "tanh", "erf", "hardswish")
 FORMULAS = ("softmax", "log_softmax", "rms_norm")
+BARRED = {"layernorm": (8192, 1024), "formulas": (4096, 1024)}  # shapes
 
 
 def certainty(run: Callable[[], Any], format: str) -> str:
@@ -79,56 +80,17 @@ def matmul(n: int, seconds: float) -> Iterator[Row]:
     yield from (entry for entry, _ in (contestants | slow).values())
 
 
-def layernorm(shape: tuple[int, int], torch: peers.Torch, seconds: float) -> Iterator[Row]:
-    """Forward, and forward and backward, of float32 rows beside torch's and NumPy's float64."""
-    rng = np.random.default_rng(shape[0])
-    x, dy = (rng.standard_normal(shape).astype(np.float32) for _ in "xy")
-    weight, bias = (rng.standard_normal(shape[1]).astype(np.float32) for _ in "wb")
-    inputs = {"x": x, "weight": weight, "bias": bias}
-    size, n = f"{shape[0]} x {shape[1]}", x.size
-    bar = 1.0 if shape == (8192, 1024) else None
-
-    def forward() -> Any:
-        return layernorm_ref.forward(x, weight, bias)
-
-    def both() -> Any:
-        return forward()[0], *layernorm_ref.backward(dy, x, weight)
-
-    wide = {name: array.astype(np.float64) for name, array in inputs.items()}
-
-    def by_numpy() -> None:
-        centred = wide["x"] - wide["x"].mean(axis=1, keepdims=True)
-        rstd = 1 / np.sqrt(np.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
-        centred * rstd * wide["weight"] + wide["bias"]
-
-    contestants: dict[str, tuple[Row, Work]] = {}
-    for work, run, direction, arrays in (
-        ("forward", forward, "forward", inputs),
-        ("forward + backward", both, "backward", {**inputs, "dy": dy}),
-    ):
-        base = f"torch float64 {work}"
-        entry = Row("layernorm", work, size, "refkernels", n, base=base, bar=bar)
-        theirs = Row("layernorm", work, size, base, n, base=base)
-        contestants[work] = entry, lambda run=run: _none(run())
-        contestants[base] = theirs, torch.work("layernorm", direction, arrays)
-    entry = Row("layernorm", "forward", size, "NumPy float64", n, base="torch float64 forward")
-    contestants["numpy"] = entry, by_numpy
-    race(contestants, seconds)
-    _certainty_last(contestants["forward"][0], forward, "float32")
-    _certainty_last(contestants["forward + backward"][0], both, "float32")
-    yield from (entry for entry, _ in contestants.values())
-
-
-def formula(op: str, shape: tuple[int, int], torch: peers.Torch, seconds: float) -> Iterator[Row]:
-    """An op over rows that is a formula: forward, and forward and backward, of float32 to 0.01 ulp,
-    beside torch's own in float64."""
-    rng = np.random.default_rng(shape[0])
+def rows(op: str, shape: tuple[int, int], torch: peers.Torch, seconds: float) -> Iterator[Row]:
+    """An op over rows of float32, forward, and forward and backward, beside torch's own in float64:
+    LayerNorm with its certificate, others to 0.01 ulp."""
+    rng, tuned = np.random.default_rng(shape[0]), op == "layernorm"
     found_op, size = registry.get(op), f"{shape[0]} x {shape[1]}"
     inputs = {"x": (3.0 * rng.standard_normal(shape)).astype(np.float32)}
-    if "weight" in found_op.inputs:
-        inputs["weight"] = rng.standard_normal(shape[1]).astype(np.float32)
+    for name in ("weight", "bias"):
+        if name in found_op.inputs:
+            inputs[name] = rng.standard_normal(shape[1]).astype(np.float32)
     with_cotangent = {found_op.cotangent: rng.standard_normal(shape).astype(np.float32), **inputs}
-    certify, n = ("ulp", "float32", 0.01), inputs["x"].size
+    certify: Certify = "enclosure" if tuned else ("ulp", "float32", 0.01)
 
     def forward() -> Any:
         return tuple(found_op.evaluate("forward", inputs, {}, certify).values())
@@ -138,14 +100,18 @@ def formula(op: str, shape: tuple[int, int], torch: peers.Torch, seconds: float)
 
     contestants: dict[str, tuple[Row, Work]] = {}
     runs = {"forward": forward, "forward + backward": both}
-    for work, run in runs.items():
-        base, label = f"torch float64 {op} {work}", f"{op} {work}"
-        bar = 3.0 if work == "forward" and shape == (4096, 1024) else None
-        entry = Row("formulas", label, size, "refkernels", n, base=base, bar=bar)
-        theirs = Row("formulas", label, size, base, n, base=base)
+    section, bars = ("layernorm", (1.0, 1.0)) if tuned else ("formulas", (3.0, None))
+    for (work, run), bar in zip(runs.items(), bars, strict=True):
+        label = work if tuned else f"{op} {work}"
+        base = f"torch float64 {label}"
+        about: dict[str, Any] = {"elements": inputs["x"].size, "base": base}
+        entry = Row(section, label, size, "refkernels", **about)
+        entry.bar = bar if shape == BARRED[section] else None
         direction, arrays = ("forward", inputs) if run is forward else ("backward", with_cotangent)
         contestants[work] = entry, lambda run=run: _none(run())
-        contestants[base] = theirs, torch.work(op, direction, arrays)
+        contestants[base] = (
+            Row(section, label, size, base, **about), torch.work(op, direction, arrays),
+        )  # fmt: skip
     race(contestants, seconds)
     for work, run in runs.items():
         _certainty_last(contestants[work][0], run, "float32")

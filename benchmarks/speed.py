@@ -58,10 +58,10 @@ def plan(torch: peers.Torch, quick: bool) -> list[Section]:
         add(f"statistics {n}", sections.statistics, n, seconds=seconds)
     shapes = {(16, 32): 1.0, (64, 48): 1.0} if quick else LAYERNORM
     for shape, seconds in shapes.items():
-        add(f"layernorm {shape}", sections.layernorm, shape, torch, seconds=seconds)
+        add(f"layernorm {shape}", sections.rows, "layernorm", shape, torch, seconds=seconds)
     for op in sections.FORMULAS:
         for shape, seconds in ({(16, 32): 1.0} if quick else FORMULAS).items():
-            add(f"formulas {op} {shape}", sections.formula, op, shape, torch, seconds=seconds)
+            add(f"formulas {op} {shape}", sections.rows, op, shape, torch, seconds=seconds)
     for op, shape in WHOLE.items():
         shape = tuple(min(length, 16) for length in shape) if quick else shape
         add(f"whole {op}", whole_ops.forward, op, shape, torch, seconds=8.0)

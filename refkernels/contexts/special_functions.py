@@ -25,8 +25,8 @@ Integers = npt.NDArray[np.int64]
 _F = np.float32
 _M = 1 << 23  # mantissas
 _SIGN, _INF, _NAN, _ONE, _LEAST = 0x80000000, 0x7F800000, 0x7FFFFFFF, 0x3F800000, 0x00800000
-_LOW = 0x3504F4  # the first mantissa whose logarithm is at least 1/2
-_TANH = {-8: 6, -7: 6, -6: 6, -5: 5, -4: 5, -3: 4, -2: 4, -1: 4, 0: 3, 1: 2, 2: 3}
+LOW = 0x3504F4  # the first mantissa whose logarithm is at least 1/2
+TANH = {-8: 6, -7: 6, -6: 6, -5: 5, -4: 5, -3: 4, -2: 4, -1: 4, 0: 3, 1: 2, 2: 3}
 """By exponent, the low bits of the argument that tanh leaves out."""
 _ROUNDED: dict[str, Callable[[Any], Any]] = {
     "rcp": np.reciprocal,
@@ -43,7 +43,7 @@ def ex2(x: Singles) -> Singles:
     whole, fraction = fixed >> 23, fixed & (_M - 1)
     below = (sign > 0) & (fraction > 0)
     whole = np.where(below, -whole - 1, np.where(sign > 0, -whole, whole))
-    result = _found("ex2", np.where(below, _M - 1 - fraction, fraction)) + ((whole - 1) << 23)
+    result = found("ex2", np.where(below, _M - 1 - fraction, fraction)) + ((whole - 1) << 23)
     result = np.where(result < _LEAST, 0, np.minimum(result, _INF))
     return _joined(np.where(bits == _INF, np.where(sign > 0, 0, _INF), result), x)
 
@@ -52,7 +52,7 @@ def lg2(x: Singles) -> Singles:
     """log2 x: the exponent and the mantissa's logarithm in fixed point, cut off; negative sums are
     complements."""
     sign, bits, mantissa, exponent, _ = _split(x)
-    stored, low = _found("lg2", mantissa), mantissa < _LOW
+    stored, low = found("lg2", mantissa), mantissa < LOW
     part = np.floor(stored.astype(np.uint32).view(_F).astype(np.float64) * 2.0**24).astype(np.int64)
     total = (exponent << 24) + np.where(low, part, (1 << 24) - 1 - part)
     cut = _toward_zero(np.where(total < 0, -total - 1, total) * 2.0**-24).view(np.uint32)
@@ -68,14 +68,14 @@ def sin(x: Singles) -> Singles:
     """sin x, by turns rounded to float32."""
     sign, bits, *_ = _split(x)
     quarter, place = _turns(x)
-    result = _found("sin", np.where(quarter & 1, _M - 1 - place, place))
+    result = found("sin", np.where(quarter & 1, _M - 1 - place, place))
     return _joined(np.where(bits == _INF, _NAN, result ^ (quarter >> 1 << 31) ^ sign), x)
 
 
 def cos(x: Singles) -> Singles:
     """cos x, by turns rounded to float32."""
     quarter, place = _turns(x)
-    result = _found("sin", np.where(quarter & 1, place, _M - 1 - place))
+    result = found("sin", np.where(quarter & 1, place, _M - 1 - place))
     negative = ((quarter + 1) >> 1 & 1) << 31
     return _joined(np.where(np.isinf(x), _NAN, result ^ negative), x)
 
@@ -84,9 +84,9 @@ def tanh(x: Singles) -> Singles:
     """tanh x, which is x below 2^-8."""
     sign, result, mantissa, exponent, _ = _split(x)
     result, start = np.where(exponent > 2, _ONE, result), 0
-    for power, left_out in _TANH.items():
+    for power, left_out in TANH.items():
         here = exponent == power
-        result[here] = _found("tanh", start + (mantissa[here] >> left_out))
+        result[here] = found("tanh", start + (mantissa[here] >> left_out))
         start += _M >> left_out
     return _joined(sign | result, x)
 
@@ -94,7 +94,7 @@ def tanh(x: Singles) -> Singles:
 def rcp(x: Singles) -> Singles:
     """1 / x."""
     sign, bits, mantissa, exponent, _ = _split(x)
-    result = _found("rcp", mantissa) - (exponent << 23)
+    result = found("rcp", mantissa) - (exponent << 23)
     result = np.where((result < _LEAST) | (bits == _INF), 0, result)
     return _joined(sign | np.where(bits < _LEAST, _INF, result), x)
 
@@ -102,7 +102,7 @@ def rcp(x: Singles) -> Singles:
 def rsqrt(x: Singles) -> Singles:
     """1 / sqrt(x)."""
     sign, bits, mantissa, exponent, _ = _split(x)
-    result = _found("rsqrt", ((exponent & 1) << 23) + mantissa) - (exponent >> 1 << 23)
+    result = found("rsqrt", ((exponent & 1) << 23) + mantissa) - (exponent >> 1 << 23)
     result = np.where(sign > 0, _NAN, np.where(bits == _INF, 0, result))
     return _joined(np.where(bits < _LEAST, sign | _INF, result), x)
 
@@ -110,7 +110,7 @@ def rsqrt(x: Singles) -> Singles:
 def sqrt(x: Singles) -> Singles:
     """The square root."""
     sign, bits, mantissa, exponent, _ = _split(x)
-    result = _found("sqrt", ((exponent & 1) << 23) + mantissa) + (exponent >> 1 << 23)
+    result = found("sqrt", ((exponent & 1) << 23) + mantissa) + (exponent >> 1 << 23)
     result = np.where(sign > 0, _NAN, np.where(bits == _INF, _INF, result))
     return _joined(np.where(bits < _LEAST, sign, result), x)
 
@@ -141,9 +141,9 @@ def _toward_zero(values: npt.NDArray[np.float64]) -> Singles:
     return np.where(nearest > values, np.nextafter(nearest, _F(0)), nearest).astype(_F)
 
 
-def _found(name: str, key: Integers) -> Integers:
+def found(name: str, key: Integers, parts: Any = None) -> Integers:
     """The bits of the results by key. Only these are unfolded: a table has up to 2^24."""
-    parts = _table(name)
+    parts = parts or _table(name)
     folded = np.zeros(key.shape, np.int64)
     for place, plane in enumerate(parts["rest"]):
         folded |= plane[key].astype(np.int64) << 8 * place

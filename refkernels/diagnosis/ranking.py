@@ -30,7 +30,9 @@ _OWN_DETAILS = ("statement", "threads", "with", "constants", "names", "computed_
 # The first says what the others say, and more: a class of both is sure of the others.
 _STRONGER = {
     "fp16_inputs": {"tf32_inputs"},  # 11 significant bits, and a narrow range
-    "narrow_intermediates": {"intermediate_rounded", "bias_after_rounding"},  # all, or one
+    "narrow_intermediates": {  # all, or one, or the sums
+        *("intermediate_rounded", "bias_after_rounding", "bf16_accumulation", "fp16_accumulation"),
+    },
     "intermediate_rounded": {"bias_after_rounding"},  # any, or the sum before the bias
 }
 _IMPLIED = {"narrow_intermediates": "low_precision_statistics"}  # of all results, of some

@@ -325,6 +325,8 @@ fault(
 fault = of("cumsum", {"x": normal(4, 700)})
 more = lambda x: (np.arange(700) >= 640) * x[:, 640:].sum(-1, keepdims=True)  # noqa: E731
 fault("wrong_carry", lambda x: np.cumsum(x, -1) + more(x))
+fault = of("sum", {"x": normal(40, 3000)})  # long rows, of which few are read
+fault("dropped_tail", lambda x: x[:, :2944].sum(-1), n=3000, dropped=56)
 for op, divisor in (("sum", 1), ("mean", 1000)):
     fault = of(op, {"x": normal(16, 1000)})
     for start, stop in one_in(3, ((128, 256), (935, 999), (500, 501), (0, 7))):

@@ -75,9 +75,11 @@ def _worthwhile(
     saves of the outputs that it fits."""
     for finding in simplest(nearest(found, outputs), outputs):
         finding = finding._replace(price=finding.price + price)
-        before, cost = finding.screen.before[0], math.log2(max(tried, 1)) + finding.price
+        screen, cost = finding.screen, math.log2(max(tried, 1)) + finding.price
+        before, all_rows = screen.before[0], screen.question.rows / max(len(screen.rows), 1)
         fitting = (name for name in outputs if finding.fits(name))
-        saved = {n: before.get(n, 0.0) - finding.distances[n] - cost for n in fitting}
+        bits = {n: (before.get(n, 0.0) - finding.distances[n]) * all_rows for n in fitting}
+        saved = {name: gained - cost for name, gained in bits.items()}
         if any(bits > 0.0 for bits in saved.values()):
             yield finding, saved
 
