@@ -19,6 +19,7 @@ from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of
 from refkernels.alignment.run import CaptureError, Run
 from refkernels.alignment.traced import CallComparison, traced
+from refkernels.alignment.updates import judged_as
 from refkernels.alignment.verdict import Conclusion, VerdictReason, decide, decide_alone
 
 Path = str | os.PathLike[str]
@@ -78,7 +79,10 @@ def align(
             f"Steps to judge: {requested}; captured steps: {available}. Choose among these."
         )
     judged: Judged = {}
-    local = tuple(judge_run(run, chosen, progress, judged) for run in runs)
+    local = tuple(
+        judge_run(judged_as(run, other), chosen, progress, judged)
+        for run, other in zip(runs, reversed(runs), strict=True)
+    )
     null_runs, seed_runs = [_run(folder) for folder in nulls], [_run(folder) for folder in seeds]
     noise = noise_of(runs, local, null_runs) if null_runs and len(runs) > 1 else None
     return conclude(runs, local, null_runs, seed_runs, names, chosen, noise)

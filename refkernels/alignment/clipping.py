@@ -15,10 +15,11 @@ import itertools
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Rank, Run, StepTensors
 from refkernels.alignment.tensors import norm
@@ -92,31 +93,13 @@ class Clipping:
 
     scope: Scope
     steps: tuple[int, ...]
-    thresholds: Mapping[float, Interval] = field(default_factory=dict)
+    thresholds: Mapping[str, Interval] = field(default_factory=dict)
     constant: Interval | None = None
     limit: float | None = None
     least: float = 1.0
     received: tuple[float, ...] = ()
     divisors: tuple[int, ...] = ()
     left_out: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ClipDifference:
-    """What two runs do differently to their gradients. `run`: the run that does it, "" where either
-    may be right; `scale`: the loss scale, where one run seems to clip before removing it."""
-
-    clips: tuple[Clipping, Clipping]
-    cause: Literal[
-        "clipping_left_out", "clip_scope", "clip_limit", "gradient_multiplied",
-        "clip_before_unscale", "clip_threshold", "clip_eps_differs",
-    ]  # fmt: skip
-    run: str = ""
-    scale: int | None = None
-
-    @property
-    def step(self) -> int:
-        return min(clip.steps[0] for clip in self.clips)
 
 
 def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
@@ -212,9 +195,10 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     room = 1 + 8 * _FACTOR * max(step.unit for step in scaled)
     divisors = () if constant is None else _divisors(scaled)
     fixed = constant is not None and len(factors) > 1 and max(norms) > min(norms) * room
-    thresholds = {added: ends for added in ADDED if (ends := _threshold(scaled, added)) is not None}
+    shared = {f"{added:g}": _threshold(scaled, added) for added in ADDED}
+    thresholds = {added: ends for added, ends in shared.items() if ends is not None}
     close = all(high - low <= _CLOSE * low for low, high in thresholds.values())
-    written = {a: ends for a, ends in thresholds.items() if close and _is_written(scaled, a)}
+    written = {a: ends for a, ends in thresholds.items() if close and _is_written(scaled, float(a))}
     if fixed or (divisors and not written):
         return Clipping(widest, steps, constant=constant, least=least, divisors=divisors)
     return Clipping(widest, steps, written or thresholds, least=least, divisors=divisors)
@@ -283,45 +267,46 @@ def _unscales(factor: Interval) -> bool:
     return low <= 2.0 ** round(math.log2(low)) <= high
 
 
-def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | None:
+def clip_difference(a: Clipping | None, b: Clipping | None) -> RunDifference | None:
     """What two runs are known to do differently to their gradients in the steps that both captured;
     None where rounding alone may explain it. Gradients of a multiple of the loss, such as a sum
     over parts, may be divided by that multiple: where the updates receive gradients of equal norm,
     the scalings do not differ."""
-    difference = None if a is None or b is None else _difference(a, b)
-    if difference is None or difference.cause not in _CHANGES_OF_SIZE:
+    if a is None or b is None or (found := _difference(a, b)) is None:
+        return None
+    (cause, details), first = found, min(a.steps[0], b.steps[0])
+    details |= {"clips": (a, b)}
+    difference = RunDifference("clip", "gradients", step=first, kind=cause, details=details)
+    if cause not in _CHANGES_OF_SIZE:
         return difference
-    constants = [clip.constant[0] for clip in difference.clips if clip.constant is not None]
+    constants = [clip.constant[0] for clip in (a, b) if clip.constant is not None]
     if any(abs(constant - 1.0) < 2 * _MARGIN for constant in constants):
         return difference  # so near to 1, it is no number of parts
-    pairs = zip(*(clip.received for clip in difference.clips), strict=False)
+    pairs = zip(*(clip.received for clip in (a, b)), strict=False)
     alike = [math.isclose(*pair, rel_tol=_MARGIN) for pair in pairs]
     return None if alike and all(alike) else difference
 
 
-def _difference(a: Clipping, b: Clipping) -> ClipDifference | None:
-    clips = a, b
+def _difference(a: Clipping, b: Clipping) -> tuple[str, dict[str, Any]] | None:
+    """The cause, and what belongs to it."""
     if (a.scope, len(a.left_out)) != (b.scope, len(b.left_out)):
         if "none" not in (a.scope, b.scope):
-            return ClipDifference(clips, "clip_scope")
-        run = "A" if a.scope == "none" else "B"
-        clipped, unclipped = (b, a) if run == "A" else (a, b)
+            return "clip_scope", {}
+        clipped, unclipped = (b, a) if a.scope == "none" else (a, b)
         limits = [high for _, high in clipped.thresholds.values()]
         limits += [] if clipped.limit is None else [clipped.limit]
         within = limits and max(unclipped.received, default=math.inf) <= max(limits)
         if within or 1.0 - _MARGIN < min(a.least, b.least) < 1.0:
             return None  # the same clip would change nothing
-        if a.constant is not None or b.constant is not None:
-            return ClipDifference(clips, "gradient_multiplied", "B" if run == "A" else "A")
-        return ClipDifference(clips, "clipping_left_out", run)
+        constant = a.constant is not None or b.constant is not None
+        return "gradient_multiplied" if constant else "clipping_left_out", {}
     if a.limit is not None and b.limit is not None:
         alike = math.isclose(a.limit, b.limit, rel_tol=2.0**-20)
-        return None if alike else ClipDifference(clips, "clip_limit")
-    if a.constant is not None and b.constant is not None:
-        alike = _intersection((a.constant, b.constant)) is not None
-        return None if alike else ClipDifference(clips, "gradient_multiplied")
+        return None if alike else ("clip_limit", {})
     if a.constant is not None or b.constant is not None:
-        return ClipDifference(clips, "gradient_multiplied", "A" if a.constant is not None else "B")
+        both = a.constant is not None and b.constant is not None
+        alike = both and _intersection(one for one in (a.constant, b.constant) if one) is not None
+        return None if alike else ("gradient_multiplied", {})
     if not a.thresholds or not b.thresholds:
         return None
     shared = a.thresholds.keys() & b.thresholds.keys()
@@ -329,14 +314,12 @@ def _difference(a: Clipping, b: Clipping) -> ClipDifference | None:
         return None
     pairs = itertools.product(a.thresholds.values(), b.thresholds.values())
     if not shared and any(math.isclose(sum(x), sum(y), rel_tol=_MARGIN) for x, y in pairs):
-        return ClipDifference(clips, "clip_eps_differs")
+        return "clip_eps_differs", {}
     early = _before_unscale(a, b)
-    if early is not None:
-        return ClipDifference(clips, "clip_before_unscale", *early)
-    return ClipDifference(clips, "clip_threshold")
+    return ("clip_before_unscale", early) if early else ("clip_threshold", {})
 
 
-def _before_unscale(a: Clipping, b: Clipping) -> tuple[str, int] | None:
+def _before_unscale(a: Clipping, b: Clipping) -> dict[str, Any]:
     """The run ("A" or "B") that seems to clip before the loss scale is removed, and that scale:
     one threshold is then the other over a power of two."""
     shared = a.thresholds.keys() & b.thresholds.keys()
@@ -347,8 +330,8 @@ def _before_unscale(a: Clipping, b: Clipping) -> tuple[str, int] | None:
                 continue
             scale = 2.0 ** round(math.log2(large[0] / small[0]))
             if scale >= LEAST_SCALE and large[0] / small[1] <= scale <= large[1] / small[0]:
-                return run, int(scale)
-    return None
+                return {"run": run, "scale": int(scale)}
+    return {}
 
 
 def _shared(

@@ -60,7 +60,8 @@ def of_pair(
     length, saturated_at = _compared_steps(all_curves, dtype, seeds)
     all_curves = all_curves[:, :length]
     middle = np.mean(all_curves, axis=0)
-    spread = np.maximum(np.std(all_curves, axis=0, ddof=1), _ulp(middle, dtype))
+    ulp = _ulp(middle, dtype)
+    spread = np.maximum(np.std(all_curves, axis=0, ddof=1), ulp)
     scaled = all_curves / spread
     first, second = np.triu_indices(len(all_curves), 1)
     scores = np.concatenate(
@@ -71,7 +72,6 @@ def of_pair(
     p = float(np.count_nonzero(scores >= observed)) / len(scores)
     of_nulls = scores[(first > 1) & (second > 1)]
     critical = float(np.quantile(of_nulls, 0.95)) if of_nulls.size else math.inf
-    ulp = _ulp(middle, dtype)
     return CurveTest(
         observed, int(np.argmax(ratios)), p, 1.0 / len(scores), len(nulls), len(ratios),
         _extreme(all_curves, ulp), _student(all_curves, ulp), saturated_at, growth(spread),

@@ -20,10 +20,11 @@ from refkernels import registry
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of
 from refkernels.alignment.matching import Matched, equal, oriented, permuted, untied
 from refkernels.alignment.run import Layer, Rank, Run, StepLine
-from refkernels.alignment.updates import definition, lost_decays, moved_outside
+from refkernels.alignment.updates import KINDS, changes, definition, lost_decays, moved_outside
 
 Topic = Literal[
-    "data", "ranks", "weights", "model", "layer", "dtype", "optimizer", "schedule", "loss", "setup"
+    "data", "ranks", "weights", "model", "layer", "dtype", "optimizer", "schedule", "loss", "clip",
+    "setup",
 ]  # fmt: skip
 
 
@@ -243,10 +244,15 @@ def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
     for run, names in (("A", matched.lone_a), ("B", matched.lone_b)):
         for name in names[:_LISTED]:
             yield RunDifference("model", name, kind="lone_parameter", details={"run": run})
+    dtypes = {
+        n: (a.parameters[n].dtype, b.parameters[m].dtype) for n, m in matched.parameters.items()
+    }
+    for pair in dict.fromkeys(dtypes.values()):
+        alike = [name for name in dtypes if dtypes[name] == pair]
+        if pair[0] != pair[1]:
+            yield RunDifference("dtype", alike[0], *pair, details={"more": len(alike) - 1})
     for name, partner in matched.parameters.items():
         parameter_a, parameter_b = a.parameters[name], b.parameters[partner]
-        if parameter_a.dtype != parameter_b.dtype:
-            yield RunDifference("dtype", name, parameter_a.dtype, parameter_b.dtype)
         if parameter_a.trainable != parameter_b.trainable:
             frozen = "B" if parameter_a.trainable else "A"
             yield RunDifference("optimizer", name, kind="frozen", details={"run": frozen})
@@ -309,7 +315,7 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         return
     types = a.optimizer.type, b.optimizer.type
     if types[0] != types[1]:
-        redefined = definition(a.optimizer) != definition(b.optimizer)
+        redefined = KINDS.keys() >= {*types} and definition(a.optimizer) != definition(b.optimizer)
         yield RunDifference("optimizer", "type", *types, decisive=redefined)
     changed: dict[tuple[str, str, str], list[str]] = {}
     not_updated: dict[str, list[str]] = {}
@@ -328,7 +334,9 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
                 changed.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
     for run, names in not_updated.items():
         details = {"run": run, "more": len(names) - 1}
-        yield RunDifference("optimizer", names[0], kind="not_updated", details=details)
+        its = [matched.parameters[name] for name in names] if run == "B" else names
+        if not changes(b if run == "B" else a, its):
+            yield RunDifference("optimizer", names[0], kind="not_updated", details=details)
     for (param, value_a, value_b), names in changed.items():
         details = {"param": param, "more": len(names) - 1}
         yield RunDifference(

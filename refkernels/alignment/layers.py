@@ -78,10 +78,6 @@ def _beyond_lookups(inputs: Mapping[str, Array], gradients: Mapping[str, Array])
     return bool(np.any(gradient[unused]))
 
 
-def _same_bits(a: Array, b: Array) -> bool:
-    return a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
 def _of_format(params: dict[str, Any], call: LayerCall) -> dict[str, Any]:
     """The params, with the eps of the input's format where none is given."""
     if params.get("eps", 0.0) is not None:
@@ -257,7 +253,7 @@ class _LayerReader:
         paths = self._paths(calls[0])
         tensors = {name: calls[0].inputs[path] for name, path in paths.items()}
         for name, path in paths.items():
-            if any(_same_bits(tensors[name], tensors[other]) for other in tensors if other != name):
+            if [tensor.tobytes() for tensor in tensors.values()].count(tensors[name].tobytes()) > 1:
                 continue  # a tensor given twice has one gradient: the sum over its uses
             gradients = [call.input_gradients.get(path) for call in calls]
             recorded = [gradient for gradient in gradients if gradient is not None]

@@ -52,11 +52,6 @@ class _RunParts:
     multiple: objective.Interval | None
     alike: bool
 
-    @property
-    def factor(self) -> float:
-        """The weight of this run's rows over that in the other run, where all rows agree."""
-        return self.cells[0].factor
-
 
 @dataclass(frozen=True)
 class _Cell:
@@ -73,16 +68,23 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
     if (kept := _kept(a.first, b.first, step, matched)) is not None:
         return kept
     tensors = [[rank.tensors(step) for rank in run.ranks if step in rank.steps] for run in (a, b)]
-    if any(
-        len(run_tensors) != run.first.world_size
-        for run_tensors, run in zip(tensors, (a, b), strict=True)
-    ):
+    if any(len(one) != run.first.world_size for one, run in zip(tensors, (a, b), strict=True)):
         return None
-    weights_a, weights_b = (
-        _coefficients(run, run_tensors) for run, run_tensors in zip((a, b), tensors, strict=True)
-    )
-    if weights_a is None or weights_b is None:
+    received = [_coefficients(run, one) for run, one in zip((a, b), tensors, strict=True)]
+    if received[0] is None or received[1] is None:
         return None
+    found = _cause_by(a, b, step, matched, tensors, received[0], received[1])
+    if found is not None or max(map(len, tensors)) > 1:
+        return found
+    return _cause_by(a, b, step, matched, tensors, [1.0], [1.0])  # where a clip removes the factor
+
+
+def _cause_by(
+    a: Run, b: Run, step: int, matched: Matched, tensors: Sequence[Sequence[StepTensors]],
+    weights_a: Sequence[float], weights_b: Sequence[float],
+) -> FactorCause | None:  # fmt: skip
+    """The cause by the rows of the last layer that shows one. `weights_a`, `weights_b`: those of
+    the ranks' gradients."""
     order = _order(a, b, step)
     for name in reversed(list(a.first.layers)):
         if name not in matched.layers or a.first.contains(name):
@@ -270,18 +272,22 @@ def _cause_of_one_factor(
         if calls > 1:
             candidates = [("sum_of_parts", ranks * calls), ("sum_of_parts", calls), *candidates]
         for word, parts in candidates:
-            if parts > 1 and math.isclose(side.factor, parts, rel_tol=room):
+            if parts > 1 and math.isclose(side.cells[0].factor, parts, rel_tol=room):
                 return FactorCause(word, side.run, {"parts": parts}, sure)
     for side in suspects:
-        mantissa, exponent = math.frexp(side.factor)
+        mantissa, exponent = math.frexp(side.cells[0].factor)
         power = exponent - 1 if mantissa < 0.75 else exponent
-        if 2.0**power < LEAST_SCALE or not math.isclose(side.factor, 2.0**power, rel_tol=room):
+        if 2.0**power < LEAST_SCALE or not math.isclose(
+            side.cells[0].factor, 2.0**power, rel_tol=room
+        ):
             continue
         tokens = sum(cell.rows for cell in side.cells)
         if tokens % 2**power and elements % 2**power:
             return FactorCause("loss_scale", side.run, {"scale": 2**power}, sure)
     return (
-        FactorCause("multiple", suspects[0].run, {"factor": suspects[0].factor}) if sure else None
+        FactorCause("multiple", suspects[0].run, {"factor": suspects[0].cells[0].factor})
+        if sure
+        else None
     )
 
 
@@ -293,7 +299,7 @@ def _departing(sides: Sequence[_RunParts], room: float) -> str | None:
             side.run: objective.holds(side.multiple, expected, room)
             and not objective.holds(side.multiple, excluded, room)
             for side in sides
-            for expected, excluded in [(1.0, side.factor)[::turn]]
+            for expected, excluded in [(1.0, side.cells[0].factor)[::turn]]
         }
         for turn in (1, -1)
     )

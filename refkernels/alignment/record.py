@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from refkernels.alignment.clipping import ClipDifference, Clipping
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import LocalJudgement, LocalTruth
@@ -32,7 +31,7 @@ def of(alignment: Any) -> dict[str, Any]:
         },
         "differences": [asdict(item) for item in alignment.differences],
         "local": [_local(item) for item in alignment.local],
-        "clips": [_clip(item) for item in alignment.clips],
+        "clips": [None if item is None else asdict(item) for item in alignment.clips],
         "curve": None if alignment.curve is None else asdict(alignment.curve),
         "noise": None if alignment.noise is None else asdict(alignment.noise),
         "band": [list(item) for item in alignment.band],
@@ -69,10 +68,6 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
     source = suspect.source
     if isinstance(source, LocalJudgement):
         return {**fields, "source": "judgement", "judgement": _judgement(source)}
-    if isinstance(source, ClipDifference):
-        clips = [_clip(side) for side in source.clips]
-        fields |= {"source": "clip", "cause": source.cause, "scale": source.scale}
-        return {**fields, "clips": clips}
     return {**fields, "source": _WORDS[type(source)], **asdict(source)}
 
 
@@ -127,13 +122,6 @@ def _layers(local: LocalTruth) -> list[dict[str, Any]]:
             "cause": worst.cause, "confidence": worst.confidence, "details": worst.details,
         })  # fmt: skip
     return rows
-
-
-def _clip(clip: Clipping | None) -> dict[str, Any] | None:
-    if clip is None:
-        return None
-    thresholds = {f"{added:g}": list(ends) for added, ends in clip.thresholds.items()}
-    return {**asdict(clip), "thresholds": thresholds}
 
 
 def _matched(matched: Any) -> dict[str, Any] | None:

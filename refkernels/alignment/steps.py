@@ -45,21 +45,17 @@ class StepTensors:
         self.file = file
         self.scalars = scalars
 
-    def get(self, name: str) -> Array | None:
-        """The tensor of that name in the file, None where it is absent."""
-        return self.file.get(name)
-
     def parameter(self, name: str, when: str = "before") -> Array | None:
         """A parameter "before" or "after" the update."""
-        return self.get(f"parameters/{name}/{when}")
+        return self.file.get(f"parameters/{name}/{when}")
 
     def buffer(self, name: str, when: str = "before") -> Array | None:
         """A buffer "before" or "after" the step."""
-        return self.get(f"buffers/{name}/{when}")
+        return self.file.get(f"buffers/{name}/{when}")
 
     def gradient(self, name: str, when: str = "update") -> Array | None:
         """A gradient as "backward" left it, as the "update" received it, or "clipped" inside it."""
-        return self.get(f"gradients/{name}/{when}")
+        return self.file.get(f"gradients/{name}/{when}")
 
     def received(self, name: str) -> Array | None:
         """The gradient that the update takes, after the optimizer's own clipping."""
@@ -85,11 +81,6 @@ class StepTensors:
     def calls(self, layer: str) -> tuple[LayerCall, ...]:
         """The calls of a layer in this step, in order."""
         return self._calls.get(layer, ())
-
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """The names of the layers that were called."""
-        return tuple(self._calls)
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ class TraceDifference:
 
     stage: str
     edit: str
-    call: str
-    where: str
+    call: str = ""
+    where: str = ""
     a: str = ""
     b: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -114,31 +114,10 @@ def _compared(sides: tuple[Rank, Rank], step: int) -> CallComparison | None:
 
 
 def _difference(found: Mapping[str, Any]) -> TraceDifference:
-    details = {
-        key: _place(value) if isinstance(value, dict) else value
-        for key, value in found.items()
-        if key in ("argument", "calls", "factor", "order") and value is not None
+    shown = {
+        name: f"{value:.9g}" if isinstance(value, float) else str(value)
+        for name, value in found.items()
+        if name in ("stage", "edit", "call", "where", "a", "b") and value is not None
     }
-    parted = {key[3:]: value for key, value in found.items() if key.startswith("at_")}
-    if parted and _place(parted) != _place(found):
-        details |= {"at": _place(parted), "at_call": parted.get("call", "")}
-    where = found["where"] if "where" in found else _place(found)
-    a, b = (_shown(found.get(key)) for key in "ab")
-    edit = found["edit"] or ""
-    return TraceDifference(found["stage"], edit, found.get("call") or "", where, a, b, details)
-
-
-def _place(found: Mapping[str, Any]) -> str:
-    """A module with the line that calls, as the user's code names them."""
-    module, line = found.get("module") or "", found.get("line") or ""
-    if module and line:
-        return f"{module} ({line})"
-    return module or line
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return value.get("name") or f"{value.get('call')}, {_place(value)}".strip(", ")
-    if isinstance(value, float):
-        return f"{value:.9g}"
-    return "" if value is None else str(value)
+    known = {name: value for name, value in found.items() if value is not None}
+    return TraceDifference(**shown, details={n: known[n] for n in known if n not in shown})

@@ -19,7 +19,7 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.alignment.question import Array, CapturedQuestion, NotJudged, Place, Read, Unjudged
-from refkernels.alignment.run import Optimizer, Rank, StepLine, StepTensors
+from refkernels.alignment.run import Optimizer, Rank, Run, StepLine, StepTensors
 from refkernels.alignment.tensors import STORED_AS
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
@@ -66,6 +66,26 @@ def definition(optimizer: Optimizer) -> str:
     if op == "adamw" and not decays:
         return "adam"
     return "sgd" if op == "momentum" else op
+
+
+def judged_as(run: Run, other: Run) -> Run:
+    """The run; an optimizer of the user's own is taken for the other run's: the name of its class
+    says nothing, and the oracle sees what it computes."""
+    theirs = other.first.optimizer
+
+    def known(rank: Rank) -> Rank:
+        if rank.optimizer is None or theirs is None or rank.optimizer.type in KINDS:
+            return rank
+        return replace(rank, optimizer=replace(rank.optimizer, type=theirs.type))
+
+    return replace(run, ranks=tuple(map(known, run.ranks)))
+
+
+def changes(rank: Rank, names: Sequence[str]) -> bool:
+    """Whether a captured step leaves other numbers in a parameter: an optimizer may hold copies."""
+    steps = map(rank.tensors, rank.steps)
+    pairs = [(one.parameter(n), one.parameter(n, "after")) for one in steps for n in names]
+    return any(o is not None and n is not None and not np.array_equal(o, n) for o, n in pairs)
 
 
 def lost_decays(rank: Rank) -> Iterator[tuple[list[str], float, str]]:
@@ -246,7 +266,7 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
     grad = tensors.received(name)
     if param is None or after is None or grad is None:
         return None
-    old, new = tensors.state(name), tensors.state(name, "after")
+    old, new = (_states(kind, tensors.state(name, when)) for when in ("before", "after"))
     if "master" in old or "master" in new:
         raise NotJudged("it keeps a wider copy of its parameters")
     if scale != 1.0:
@@ -264,6 +284,14 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
         return name, inputs, outputs
     flat, new = ({word: side[word].reshape(-1) for word in side} for side in (inputs, outputs))
     return name, flat, new
+
+
+def _states(kind: OptimizerKind, state: Mapping[str, Array]) -> dict[str, Array]:
+    """The state, where the user's names of all that the op needs are not the op's: in its order."""
+    missing = [word for word in kind.state if word not in state and word not in _OPTIONAL]
+    others = [array for word, array in state.items() if word not in kind.state and array.ndim]
+    named = zip(missing, others, strict=True) if len(missing) == len(others) else ()
+    return {**state, **dict(named)}
 
 
 def _params(

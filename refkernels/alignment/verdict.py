@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from refkernels.alignment.clipping import ClipDifference, Clipping, clip_difference
+from refkernels.alignment.clipping import Clipping, clip_difference
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.curves import CurveTest, needed
 from refkernels.alignment.differences import RunDifference
@@ -40,7 +40,7 @@ class Suspect:
     topic: str
     where: str
     run: str
-    source: RunDifference | LocalJudgement | Departure | ClipDifference | TraceDifference
+    source: RunDifference | LocalJudgement | Departure | TraceDifference
     places: int = 1
 
     @property
@@ -87,14 +87,10 @@ def decide(
     """The verdict on two runs. `clips`: from the steps that both captured. Curves prove nothing
     beside null runs that do not round as the runs do; nor does anything beside steps of one run
     that are `cut_off`."""
-    decisive = (one for one in differing if one.decisive)
+    clip_finding = clip_difference(*clips)
+    decisive = [one for one in (*differing, clip_finding) if one is not None and one.decisive]
     suspects = [Suspect(one.step, one.topic, one.where, "", one) for one in decisive]
     suspects += _of_one_run(local, matched)
-    clip_finding = clip_difference(*clips)
-    if clip_finding is not None:
-        suspects.append(
-            Suspect(clip_finding.step, "clip", "gradients", clip_finding.run, clip_finding)
-        )
     first = traced is not None and (parted is None or parted.step > traced.step)
     if traced is not None and first and (traced.forward or not (parted or clip_finding)):
         named = {one.where for one in suspects if getattr(one.source, "cause", None)}

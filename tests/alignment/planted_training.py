@@ -35,7 +35,7 @@ class LayerNorm(nn.LayerNorm):
 
 
 class Adam(torch.optim.Optimizer):
-    """An Adam that can be wrong."""
+    """An Adam that can be wrong, of a user's own names."""
 
     def __init__(self, params, lr, betas, eps, wrong):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0})
@@ -51,11 +51,11 @@ class Adam(torch.optim.Optimizer):
                 state = self.state[p]
                 if not state:
                     state["step"] = torch.tensor(0.0)
-                    state["exp_avg"] = torch.zeros_like(p)
-                    state["exp_avg_sq"] = torch.zeros_like(p)
+                    state["average"] = torch.zeros_like(p)
+                    state["squares"] = torch.zeros_like(p)
                 state["step"] += 1
                 t = int(state["step"])
-                m, v = state["exp_avg"], state["exp_avg_sq"]
+                m, v = state["average"], state["squares"]
                 m.mul_(beta1).add_(p.grad, alpha=1 - beta1)
                 v.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
                 c1, c2 = 1 - beta1**t, 1 - beta2**t
@@ -116,7 +116,8 @@ def optimizer_of(planted, model):
     kept = [p for name, p in model.named_parameters() if "norm" in name or "bias" in name]
     others = [p for name, p in model.named_parameters() if not ("norm" in name or "bias" in name)]
     if planted in ("no_bias_correction", "adam_eps_hat", "adam_eps_inside", "right_adam"):
-        return Adam([*others, *kept], 1e-3, (0.9, 0.999), 1e-8, planted)
+        kind = Adam if planted == "adam_eps_inside" else type("Own", (Adam,), {})
+        return kind([*others, *kept], 1e-3, (0.9, 0.999), 1e-8, planted)
     if planted in ("plain_adam",):
         return torch.optim.Adam([*others, *kept], 1e-3)
     if planted in ("sgd", "momentum_nesterov", "momentum_dampening"):
@@ -173,8 +174,7 @@ def train(folder, planted, steps, captured=(0, 1, 2), ends=0):
     losses = []
     with Capture(folder, model, optimizer, steps=captured, perturb=perturb) as capture:
         for step in range(ends or steps):
-            late = planted == "late_schedule"
-            rate = 1e-3 * min(max(step - late, 0) + 1, 10) / 10
+            rate = 1e-3 * min(max(step - (planted == "late_schedule"), 0) + 1, 10) / 10
             for group in optimizer.param_groups:
                 group["lr"] = rate
             at = max(step - 1, 0) if planted == "stale_batch" else step

@@ -139,7 +139,7 @@ def test_outputs_are_the_inputs_of_the_layers_behind(
 
     assert set(embed.inputs) == {"0"}
     same(embed.inputs["0"], tiny_training.IDS[step % 6])
-    same(tensors.get("batch/targets"), tiny_training.TARGETS[step % 6])
+    same(tensors.file.get("batch/targets"), tiny_training.TARGETS[step % 6])
 
 
 @pytest.mark.parametrize("step", CHOSEN)
@@ -251,7 +251,7 @@ def test_a_compiled_model_trains_on_and_is_named(framework: str, small_runs: Sma
     rank = Run.read(folder / "graph").first
     assert [line.loss for line in rank.lines] == losses
     assert len({line.parameters_hash for line in rank.lines}) == 3
-    assert rank.tensors(0).layers == ()
+    assert tuple(n for n in rank.layers if rank.tensors(0).calls(n)) == ()
     words = {
         "paddle": "0: not recorded, inside paddle.jit.to_static.",
         "oneflow": "used by their weights alone, or not used): 0, 1.",

@@ -74,6 +74,7 @@ ONE = run(WHOLE, [1.0])
         (run(HALVES, [1.0, 0.0]), "not_reduced", 2),
         (run(HALVES, [2.0, 2.0]), "sum_over_ranks", 2),
         (run([[slice(0, 3), slice(3, 6)]], [2.0]), "sum_of_parts", 2),
+        (run([[slice(0, 3), slice(3, 6)]], [0.5], 2.0), "sum_of_parts", 2),  # clipped behind it
         (run([[slice(0, 4)], [slice(4, 6)]], [0.75, 1.5]), "mean_of_means", 2),
         (run([[slice(0, 4)], [slice(4, 6)]], [1.5, 3.0]), "sum_of_parts", 2),
     ],

@@ -29,9 +29,9 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "loss_sum": ("right", 0, "layer", "reduction is mean in A and sum in B"),
     "tied_gradient_dropped": ("right", 0, "gradient", "the gradient of `embed.weight` in B"),
     "gradient_times_8": ("right", 0, "backward", "in B is 8 times that of A"),
-    "no_bias_correction": ("right_adam", 0, "update", "not correct the bias of m and v (proven)"),
-    "adam_eps_hat": ("right_adam", 0, "update", "adds eps to sqrt(v) before v is corrected"),
-    "adam_eps_inside": ("right_adam", 0, "update", "inside the root"),
+    "no_bias_correction": ("plain_adam", 0, "update", "not correct the bias of m and v (proven)"),
+    "adam_eps_hat": ("plain_adam", 0, "update", "adds eps to sqrt(v) before v is corrected"),
+    "adam_eps_inside": ("plain_adam", 0, "update", "inside the root"),
     "steps_kept": ("right", 0, "optimizer", "a state that the optimizer begins with"),
     "adam_eps": ("right", 0, "optimizer", "eps of"),
     "momentum_nesterov": ("sgd", 0, "optimizer", "nesterov of"),
@@ -74,7 +74,7 @@ TRIED = one_in(6, PLANTED, lambda name: PLANTED[name][2])  # of each topic; in a
 PAIRS = one_in(5, ALIKE)
 CURVES = ("right", "perturbed", "late_schedule")  # whose losses are compared, in more steps
 READ = (
-    *CURVES, "adam_eps", "adam_eps_inside", "tanh_gelu", "right_adam", "clip_left_out",
+    *CURVES, "adam_eps", "adam_eps_inside", "tanh_gelu", "plain_adam", "clip_left_out",
     "clip_each_group", "clip_each_parameter", "clip_but_first",
 )  # fmt: skip
 
@@ -118,7 +118,7 @@ def test_what_differs_in_rounding_only_is_not_blamed(a: str, b: str, runs: Path)
     assert judged >= {"linear", "layernorm", "gelu", "softmax", "embedding", "cross_entropy"}
 
 
-@pytest.mark.parametrize("name", ["right_adam", "adam_eps_inside"])
+@pytest.mark.parametrize("name", ["plain_adam", "adam_eps_inside"])
 def test_a_sample_of_an_update_is_judged_as_the_whole(
     name: str, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_sample_of_an_update_is_judged_as_the_whole(
 def test_the_one_wrong_element_of_an_update_is_in_every_sample(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rank = Run.read(runs / "right_adam").first
+    rank = Run.read(runs / "plain_adam").first
     kept, name = rank.tensors(0), "blocks.1.up.weight"
     after = np.array(kept.parameter(name, "after"))
     after[77, 5] = np.nextafter(after[77, 5], 9.0) + 40 * np.spacing(after[77, 5])

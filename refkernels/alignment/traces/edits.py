@@ -5,21 +5,19 @@ have near the place where the two part. Each edit is (a description, {call's ind
 its place}), and gives (function, arguments, keywords, result in place of the call's own).
 """
 
+import math
+import sys
+
 import in_torch
 import torch
+from in_torch import TensorNumber as Tensor
 from torch.utils._pytree import tree_flatten, tree_map
-
-from replay import Tensor
 
 
 def numbers_of(calls):
     """The constants of calls, as they come."""
-    found = []
-    for call in calls:
-        for value in tree_flatten((call.args, call.kwargs))[0]:
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                found.append(value)
-    return list(dict.fromkeys(found))
+    leaves = [leaf for call in calls for leaf in tree_flatten((call.args, call.kwargs))[0]]
+    return list(dict.fromkeys(leaf for leaf in leaves if type(leaf) in (int, float)))
 
 
 def constants_of(call):
@@ -63,12 +61,7 @@ def with_result(value):
 def constants(call, others, anywhere=False):
     """Other values of constants: those of the same arguments in another call, all and one by one;
     or numbers of the other calls from `anywhere`."""
-    schema = call.function._schema.arguments
-    required = [
-        k for k, value in enumerate(call.args)
-        if not schema[k].has_default_value() and not isinstance(value, Tensor)
-    ]  # fmt: skip
-    alone = required[0] if len(required) == 1 else None  # the number of `x * number` needs no name
+    alone = sole_constant(call)  # the number of `x * number` needs no name
     mine = [(key, name, value) for key, name, value in arguments(call) if constant(value)]
     named = [
         {name: value for _, name, value in arguments(other) if constant(value)}
@@ -95,12 +88,29 @@ def constants(call, others, anywhere=False):
         (key, name, a, b), count = several[0], len(several)
         told = {"edit": "constant", "a": plain(a), "b": plain(b), "argument": name}
         if count > 1:
-            names, olds, news = zip(*(one[1:] for one in several), strict=True)
-            told = {"edit": "constant", "argument": ", ".join(names)}
-            told |= {"a": ", ".join(map(str, olds)), "b": ", ".join(map(str, news))}
+            columns = zip(*(one[1:] for one in several), strict=True)
+            shown = (", ".join(str(plain(value)) for value in column) for column in columns)
+            told = {"edit": "constant", **dict(zip(("argument", "a", "b"), shown, strict=True))}
         elif key == alone:
             told["argument"] = None
         yield told, {call.index: edit}
+
+
+def sole_constant(call):
+    """The place of the one constant that a call must be given; None where there is another."""
+    schema = call.function._schema.arguments
+    required = [
+        k for k, value in enumerate(call.args)
+        if not schema[k].has_default_value() and not isinstance(value, Tensor)
+    ]  # fmt: skip
+    return required[0] if len(required) == 1 else None
+
+
+def called(call, whole=False):
+    """An operator, with its number if it takes one, or (`whole`) with all of its numbers."""
+    place = sole_constant(call)
+    given = numbers_of([call]) if whole else [] if place is None else [call.args[place]]
+    return " ".join([call.word, *("%.7g" % one for one in given if type(one) in (int, float))])
 
 
 def constant(value):
@@ -111,11 +121,13 @@ def same_constant(a, b):
     """Whether two constants are one but for a rounding to float32."""
     numbers = isinstance(a, int | float) and isinstance(b, int | float)
     if numbers and not isinstance(a, bool) and not isinstance(b, bool):
-        return abs(a - b) <= 2.0**-23 * abs(a)
+        return a == b or abs(a - b) <= 2.0**-23 * abs(a) < math.inf
     return type(a) is type(b) and a == b
 
 
 def plain(value):
+    if value == sys.maxsize:
+        return "the end"
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
@@ -133,16 +145,15 @@ def functions(call, others):
         tried.add(key[0])
 
         def edit(run, function, args, kwargs, other=other, places=places):
-            new, words = list(other.args), dict(other.kwargs)
-            given = [
-                value for value in tree_flatten((args, kwargs))[0] if isinstance(value, Tensor)
-            ]
-            for place, value in zip(places, given, strict=True):
-                if isinstance(place, int):
-                    new[place] = value
-                else:
-                    words[place] = value
-            return other.function, new, words, None
+            leaves = tree_flatten((args, kwargs))[0]
+            placed = dict(zip(places, (v for v in leaves if isinstance(v, Tensor)), strict=True))
+            new = [placed.get(k, value) for k, value in enumerate(other.args)]
+            return (
+                other.function,
+                new,
+                other.kwargs | {k: placed[k] for k in placed if k in other.kwargs},
+                None,
+            )
 
         yield {"edit": "function", "a": call.word, "b": other.word}, {call.index: edit}
 
@@ -183,7 +194,9 @@ def operands(run, call, near, lone, kind):
             ordered = isinstance(place, tuple) and place[0] == "order"
             if place == slot or ordered or made.dtype != mine.dtype:
                 continue
-            if made.shape == mine.shape or (made.numel() != mine.numel() and spreads(made, mine)):
+            if made.shape == mine.shape or (
+                made.numel() != mine.numel() and made.dim() == mine.dim()
+            ):
                 yield {**told, "b": place}, {call.index: with_arguments({key: made})}
 
 
@@ -229,15 +242,6 @@ def exchanging(run, call, values):
     return edit
 
 
-def spreads(made, mine):
-    """Whether a tensor may stand in another's place, spread to its shape or wider."""
-    try:
-        torch.broadcast_shapes(made.shape, mine.shape)
-    except RuntimeError:
-        return False
-    return made.dim() == mine.dim()
-
-
 def left_out(run, call, depth=6):
     """The call's result is one of the values that it was made of, some calls before; or all of a
     value of which it takes a part."""
@@ -245,21 +249,17 @@ def left_out(run, call, depth=6):
     if target is None:
         return
     shape, seen, level = run.values[target].shape, {target}, [call.index]
-    words = [call.word]
     for slot in run.needs[call.index] if in_torch.is_view(call.function) else ():
         if run.values[slot].numel() > run.values[target].numel():
-            told = {"edit": "left_out", "calls": list(words), "b": slot}
-            yield told, {call.index: with_result(run.values[slot])}
+            yield {"edit": "left_out", "b": slot}, {call.index: with_result(run.values[slot])}
     for _ in range(depth):
         slots = [slot for index in level for slot in run.needs[index] if slot not in seen]
         seen.update(slots)
         for slot in dict.fromkeys(slots):
             value = run.values[slot]
             if value.shape == shape and value.dtype == run.values[target].dtype:
-                told = {"edit": "left_out", "calls": list(words), "b": slot}
-                yield told, {call.index: with_result(value)}
+                yield {"edit": "left_out", "b": slot}, {call.index: with_result(value)}
         level = [run.made[slot][0] for slot in slots if isinstance(run.made[slot], tuple)]
-        words += [run.program.calls[index].word for index in level]
 
 
 def boundary(side, other, its, shown):

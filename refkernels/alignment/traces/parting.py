@@ -9,7 +9,7 @@ import edits
 import in_torch
 from matching import Index, alike, assembled, leading, sums
 from replay import Unseen
-from sides import Pair, Side, line, makers
+from sides import Pair, Side, full_word, makers, place
 
 NEAR = 16.0  # roundings of its format, by which a stored table may be off
 ROUNDS = 24  # differences that are looked for, one behind the other; of gradients, only LAST
@@ -130,11 +130,6 @@ def tried(kind, side, call, shown, near, lone):
     return (({**told, "call": call}, edit) for told, edit in found)
 
 
-def place(call):
-    word = "%s: %s" % (call.fused, call.word) if call.fused else call.word
-    return {"module": call.module, "call": word, "line": line(call)}
-
-
 def rounded(pair, alikes, slot):
     """A's value of which a leaf of B is a rounding; None where there is none."""
     value, number = pair.b.run.values[slot], pair.b.run.made[slot]
@@ -166,11 +161,9 @@ def tables(pair, sinks_a, sinks_b, others=True):
         stored = [s for s in alikes if not isinstance(a.run.made[s], tuple)]
         if len(stored) != 1 or not others:
             continue
-        other = a.run.values[stored[0]]
-        told = {"edit": "table", "a": leading(other), "b": leading(value)}
-        names = b.program.owner(number), a.program.owner(a.run.made[stored[0]])
+        other, name = a.run.values[stored[0]], b.program.owner(number)
         b.tables[number] = other.clone()
-        yield {**told, "where": names[0] or "", "where_a": names[1] or ""}
+        yield {"edit": "table", "a": leading(other), "b": leading(value), "where": name}
 
 
 def reused(pair, mine, its, sinks_of):
@@ -179,13 +172,13 @@ def reused(pair, mine, its, sinks_of):
     a, b, blocks = pair.a, pair.b, {}
     leaves = {a.program.owner(number): (number, slot) for number, slot in a.run.at_leaf.items()}
     lost = [(name, leaf) for name, leaf in leaves.items() if name and leaf[1] in mine]
-    for (name, (number, slot)), (other, (_, place)) in itertools.product(lost, leaves.items()):
+    for (name, (number, slot)), (other, (_, its_slot)) in itertools.product(lost, leaves.items()):
         parts, values = (name.split("."), (other or "").split(".")), a.run.values
-        apart = [k for k, words in enumerate(zip(*parts)) if words[0] != words[1]]
-        alikes = len(parts[0]) == len(parts[1]) and values[slot].shape == values[place].shape
-        if alikes and len(apart) == 1 and reads(b, a.told[place]) > reads(a, a.told[place]):
+        apart = [k for k, named in enumerate(zip(*parts)) if named[0] != named[1]]
+        alikes = len(parts[0]) == len(parts[1]) and values[slot].shape == values[its_slot].shape
+        if alikes and len(apart) == 1 and reads(b, a.told[its_slot]) > reads(a, a.told[its_slot]):
             key = tuple(".".join(side[: apart[0] + 1]) for side in parts)
-            blocks.setdefault(key, {})[number] = values[place].clone()
+            blocks.setdefault(key, {})[number] = values[its_slot].clone()
     if any(not isinstance(b.run.made[slot], tuple) for slot in its):
         return
     for (block, other), values in blocks.items():
@@ -329,9 +322,9 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             calls = makers(side, more)
             if not calls:
                 return False
-            named = list(dict.fromkeys(call.word for call in calls))[:WORDS]
+            named = words(c for c in calls if not moves(side, c)) or [calls[0].word]
             told = {"edit": edit, "calls": named, "call": calls[0]}
-            found.append(described(pair, side, told, place(calls[0])))
+            found.append(described(pair, side, told, calls[0]))
             return True
         settled = list(tables(pair, sinks_a, sinks_b)) or list(reused(pair, mine, its, sinks_of))
         if settled:
@@ -339,7 +332,6 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             pair.refresh(b)
             continue
         first = first_of(b, its)
-        where = place(first) if first is not None else {}
         best = search(pair, a, b, sinks_a, sinks_b, KINDS)
         if best is not None and best[0]["edit"] == "replaced":
             value, call = b.run.values[best[0].pop("value")].double(), best[0]["call"]
@@ -354,21 +346,24 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             added = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
             if not is_replacement(added):
                 told, edit = added
-                found.append(described(pair, b, {**told, "edit": "added"}, where))
+                found.append(described(pair, b, {**told, "edit": "added"}, first))
                 b.edits.update(edit)
                 pair.refresh(b)
                 continue
         if best is None:
-            found.append({"stage": "forward", "edit": None, **where,
-                          "factor": factor(pair, mine, its)})  # fmt: skip
+            told = {"edit": "", "call": first, "factor": factor(pair, mine, its)}
+            found.append(described(pair, b, told, first))
             return False
         told, edit = best
         if is_replacement(best):
-            told["a"] = words(a, mine, told["call"])
-            told["b"] = words(b, its, told.pop("given"))
+            chains = chain(a, mine, told["call"]), chain(b, its, told.pop("given"))
+            named = [
+                [", ".join(words(calls, whole)) for calls in chains] for whole in (False, True)
+            ]
+            told["a"], told["b"] = next((pair for pair in named if pair[0] != pair[1]), named[0])
             told["factor"] = factor(pair, mine, its)
         a.edits.update(everywhere(a, told, edit))
-        found.append(described(pair, a, told, where))
+        found += [one for one in [described(pair, a, told, first)] if one not in found]
         pair.refresh(a)
     return False
 
@@ -386,19 +381,18 @@ def opened(pair, mine, its):
 
 def everywhere(side, told, edit):
     """The edit, made in all calls that compute the same from the same: values cannot tell which."""
-    if told["edit"] not in ("constant", "function", "exchanged"):
+    if told["edit"] not in ("constant", "function", "exchanged", "replaced"):
         return edit
-    call, (change,) = told["call"], edit.values()
-    given = [side.told[slot] for slot in side.run.needs[call.index]]
 
-    def same(other):
-        needs = side.run.needs[other.index]
-        if other.function is not call.function or len(needs) != len(given):
+    def same(call, other):
+        needs = [side.run.needs[one.index] for one in (call, other)]
+        if other.function is not call.function or len(needs[0]) != len(needs[1]):
             return False
-        values = all(map(alike, given, (side.told[slot] for slot in needs)))
+        values = all(alike(*(side.told[slot] for slot in slots)) for slots in zip(*needs))
         return values and edits.constants_of(other) == edits.constants_of(call)
 
-    return {other.index: change for other in side.program.calls if same(other)}
+    calls = side.program.calls
+    return {one.index: change for k, change in edit.items() for one in calls if same(calls[k], one)}
 
 
 def is_replacement(found):
@@ -416,10 +410,33 @@ def chain(side, slots, call):
     return [wanted[index] for index in sorted(wanted)]
 
 
-def words(side, slots, call):
-    """The operators of these calls."""
-    named = [one.word for one in chain(side, slots, call) if not in_torch.is_view(one.function)]
-    return ", ".join(list(dict.fromkeys(named))[:WORDS])
+def dropped(side, call, kept):
+    """The calls that only serve a call's result for the program's own, if a value `kept` takes its
+    place."""
+    run, readers, gone, left = side.run, {}, {call.index}, side.results()
+    while left:
+        made = run.made[left.pop()]
+        for slot in run.needs[made[0]] if isinstance(made, tuple) else ():
+            left += [] if slot in readers else [slot]
+            readers.setdefault(slot, set()).add(made[0])
+    for one in reversed(side.program.calls[: call.index]):
+        reads = [readers.get(slot, set()) for slot in run.slots[one.index]]
+        if any(reads) and kept not in run.slots[one.index] and gone.issuperset(set().union(*reads)):
+            gone.add(one.index)
+    return [side.program.calls[index] for index in sorted(gone)]
+
+
+def words(calls, whole=False):
+    """The operators of calls, but for those that move numbers."""
+    named = [edits.called(call, whole) for call in calls if not in_torch.is_view(call.function)]
+    return list(dict.fromkeys(named))[:WORDS]
+
+
+def moves(side, call):
+    """Whether a call's results have the numbers of one that it reads."""
+    read = [side.told[slot] for slot in side.run.needs[call.index]]
+    made = [side.told[slot] for slot in side.run.slots[call.index] if slot is not None]
+    return all(any(alike(one, other) for other in read) for one in made)
 
 
 def first_of(side, slots):
@@ -432,16 +449,22 @@ def first_of(side, slots):
     return next(iter(calls), None)
 
 
-def described(pair, side, told, where):
-    """An edit without anything of torch; `where`: B's first call without partner."""
-    call, other = told.pop("call"), pair.b if side is pair.a else pair.a
-    told = dict(told)
-    for key in ("a", "b") if told["edit"] not in ("constant", "function", "replaced") else ():
+def described(pair, side, told, first):
+    """An edit without anything of torch; `first`: B's first call without partner."""
+    told, other = dict(told), pair.b if side is pair.a else pair.a
+    call, edit = told.pop("call"), told["edit"]
+    if isinstance(told.get("b"), int) and edit in ("left_out", "added"):
+        told["calls"] = words(dropped(side, call, told["b"])) or [call.word]
+    for key in ("a", "b") if edit not in ("constant", "function", "replaced") else ():
         slot = told.get(key)
         if isinstance(slot, (int, tuple)):
             told[key] = other.named(slot[1]) if isinstance(slot, tuple) else side.named(slot)
-    parted = {"at_" + key: value for key, value in where.items()}
-    return {"stage": "forward", **told, **place(call), **parted}
+    if edit == "swapped":
+        told["a"], told["b"] = sorted((told["a"], told["b"]))
+    names = [(full_word(one), place(one)) for one in (call, first) if one is not None]
+    told |= dict(zip(("call", "where"), names[0])) if names else {}
+    told |= dict(zip(("at_call", "at"), names[1])) if len(set(names)) > 1 else {}
+    return {"stage": "forward", **told}
 
 
 def factor(pair, mine, its):
@@ -470,6 +493,6 @@ def unseen(side):
             again = float(side.run.values[slot].double().norm())
             if again != again and norm == norm:
                 reasons.append("%s in %s reads memory that no call was seen to write"
-                               % (call.word, call.module or line(call)))  # fmt: skip
+                               % (call.word, place(call)))  # fmt: skip
                 return reasons
     return reasons

@@ -44,11 +44,11 @@ class Side:
             call = self.program.calls[made[0]]
             needs = self.run.needs[call.index]
             if not needs or not alike(self.told[needs[0]], self.told[slot]):  # it only moves them
-                return {"module": call.module, "call": call.word, "line": line(call)}
+                word = call.word + ("[%d]" % made[1] if len(call.results) > 1 else "")
+                return "%s, %s" % (word, place(call)) if place(call) else word
             slot = needs[0]
             made = self.run.made[slot]
-        shape = "tensor %s" % (tuple(self.run.values[slot].shape),)
-        return {"name": self.program.owner(made) or shape, "call": "", "module": "", "line": ""}
+        return self.program.owner(made) or "tensor %s" % (tuple(self.run.values[slot].shape),)
 
     def weights(self):
         """Leaves that are parameters or buffers, by name."""
@@ -60,8 +60,14 @@ class Side:
         return found
 
 
-def line(call):
-    return "%s:%d" % (call.file, call.line) if call.file else ""
+def full_word(call):
+    return "%s: %s" % (call.fused, call.word) if call.fused else call.word
+
+
+def place(call):
+    """A module with the line that calls, as the user's code names them."""
+    line = "%s:%d" % (call.file, call.line) if call.file else ""
+    return "%s (%s)" % (call.module, line) if call.module and line else call.module or line
 
 
 def partner(side, slot, other):

@@ -11,6 +11,7 @@ others are float32's even where their inputs are float64's.
 import copy
 import math
 
+import edits
 import in_torch
 import torch
 from in_torch import TensorNumber as Tensor
@@ -84,37 +85,28 @@ def grouped_parts(call, entered):
 
 def attention_parts(call, entered):
     backward = BACKWARD in call.name
-    words = {argument.name: k for k, argument in enumerate(call.function._schema.arguments)}
-
-    def argument(*names):
-        for word in names:
-            if word in call.kwargs:
-                return call.kwargs[word]
-            if word in words and words[word] < len(call.args):
-                return call.args[words[word]]
-        return None
-
-    if argument("dropout_p"):
+    given = {name: value for _, name, value in edits.arguments(call)}
+    if given.get("dropout_p"):
         return [call]
     tensors = {
         word: entered(item.number)
         .detach()
         .requires_grad_(backward and word in ("query", "key", "value"))
         for word in ("query", "key", "value", "attn_mask", "attn_bias", "grad_out", "grad_out_")
-        if isinstance(item := argument(word), Tensor)
+        if isinstance(item := given.get(word), Tensor)
     }
     inputs = [tensors[word] for word in ("query", "key", "value")]
     mask = tensors.get("attn_mask", tensors.get("attn_bias"))
 
     def made():
         with torch.set_grad_enabled(backward):
-            result = formula(*inputs, mask, bool(argument("is_causal")), argument("scale"))
+            result = formula(*inputs, mask, bool(given.get("is_causal")), given.get("scale"))
             if not backward:
                 return [result]
             cotangent = tensors.get("grad_out", tensors.get("grad_out_"))
             return list(torch.autograd.grad(result, inputs, cotangent))
 
-    return parts(call, tensors.values(), map(argument, tensors), made)
+    return parts(call, tensors.values(), [given[word] for word in tensors], made)
 
 
 def decomposed(call, entered):

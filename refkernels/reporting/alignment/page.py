@@ -90,14 +90,12 @@ def suspect(suspected: Record, words: Texts) -> str:
         return step + _parted(suspected, words)
     if suspected["source"] == "calls":
         return step + _called(suspected, words)
-    if suspected["source"] == "clip":
-        eps = suspected["cause"] == "clip_eps_differs"
-        a, b = (
-            _clip(run, clip, words, eps) for run, clip in zip("AB", suspected["clips"], strict=True)
-        )
-        early = suspected["cause"] == "clip_before_unscale"
-        why = words("cause:before_unscale", **suspected) if early else ""
-        return step + words("difference:clip", a=a, b=b) + why
+    if suspected["topic"] == "clip":
+        cause, details = suspected["kind"], suspected["details"]
+        sides = zip("AB", details["clips"], strict=True)
+        a, b = (_clip(run, clip, words, cause == "clip_eps_differs") for run, clip in sides)
+        early = words("cause:before_unscale", **details) if "scale" in details else ""
+        return step + words("difference:clip", a=a, b=b) + early
     return step + difference(suspected, words)
 
 
