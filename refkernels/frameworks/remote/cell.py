@@ -249,13 +249,13 @@ def callables():
     return {(n, k): v for n, m in modules for k, v in list(vars(m).items()) if callable(v)}
 
 
-def replaced(before, folder):
-    """The functions of modules that the kernel's file has replaced; libraries replace some too."""
+def replaced(before, folders):
+    """The functions of modules that the kernel's files have replaced; libraries do so too."""
     now = callables()
     changed = [key for key, value in before.items() if now.get(key, value) is not value]
     foreign = [key for key in changed if type(now[key]) is types.FunctionType]
     paths = {key: os.path.dirname(now[key].__code__.co_filename) for key in foreign}
-    return [".".join(key) for key in changed if paths.get(key, folder) == folder]
+    return [".".join(key) for key in changed if paths.get(key, folders[0]) in folders]
 
 
 def answer(session, message):
@@ -287,8 +287,7 @@ def serve(pipe, adapter, forks):
 
 def main():
     pipe = Pipe(os.dup(0), os.dup(1))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
     first = pipe.message()
@@ -298,7 +297,8 @@ def main():
     except BaseException as error:
         pipe.send({"status": "error", "reason": one_line(error)})
         return
-    changed = replaced(before, os.path.dirname(adapter.KERNEL["file"]))
+    own = getattr(sys.modules.get("refkernels_candidate"), "__file__", adapter.KERNEL["file"])
+    changed = replaced(before, [os.path.dirname(file) for file in (adapter.KERNEL["file"], own)])
     pipe.send({"status": "ok", "arrays": adapter.KERNEL["arrays"], "replaced": changed})
     serve(pipe, adapter, first["fork"] and hasattr(os, "fork"))
 
