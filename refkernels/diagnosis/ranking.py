@@ -375,8 +375,10 @@ def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
 
 def _shared_details(details: Any, members: list[Any]) -> dict[str, Any]:
     """A candidate's details, with the interval of a number in which the members differ, and with
-    each text of which one is true: "float16 or tf32"."""
+    each text of which one is true: "float16 or tf32". A number in another interval is another way
+    to say it: 0.2 added to a mean, and 30 to the sum."""
     shared: dict[str, Any] = {}
+    members = [other for other in members if _meet(details, other)]
     for key, value in details.items():
         values = [other.get(key) for other in members]
         if key == _INTERVAL or all(other == value for other in values):
@@ -390,6 +392,12 @@ def _shared_details(details: Any, members: list[Any]) -> dict[str, Any]:
             all_texts = all(isinstance(other, str) for other in named)
             shared[key] = OR.join(dict.fromkeys(named)) if all_texts else value
     return shared
+
+
+def _meet(details: Any, other: Any) -> bool:
+    """Whether the intervals of two solved numbers do, if both have one."""
+    (low, high), (least, most) = (d.get(_INTERVAL, [-math.inf, math.inf]) for d in (details, other))
+    return bool(low <= most and least <= high)
 
 
 def _rank(

@@ -51,7 +51,7 @@ def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
     """How the kernel may have computed; whole arithmetics, where the errors are of their size."""
     own = models.of(problem.op)
-    first: tuple[Algorithms, ...] = quantised.weights, quantised.activations, sums.find
+    first: tuple[Algorithms, ...] = quantised.find, sums.find
     known = formulas.find, functions.find, compiled.find, other_functions.of_formula
     coarse, fast = reach.near(problem, outputs, fits)
     asked: dict[Algorithms, Arrays] = {accumulators.find: coarse, compiled.find: fast}

@@ -214,10 +214,11 @@ fault = of("rms_norm", ROWS, eps=1e-6)
 for eps in one_in(2, (2.0**-7, 2.0**-10, 3e-4)):
     fault("eps_differs", partial(rms_norm, eps=eps), interval=eps)
 fault = of("rms_norm", {"x": normal(16, 96) * F(10) ** -np.arange(16, dtype=F)[:, None]})
-fault(
-    "maximum_for_sum",
-    lambda x: x / np.sqrt(np.maximum(np.square(x).mean(-1, keepdims=True), 1e-5)),
-)
+mean_square = lambda x: np.square(x).mean(-1, keepdims=True)  # noqa: E731
+fault("maximum_for_sum", lambda x: x / np.sqrt(np.maximum(mean_square(x), 1e-5)))
+fault("exponent_differs", lambda x: x / (mean_square(x) + 1e-5) ** 2, taken=-2)
+peak = lambda x: np.abs(x).max(-1, keepdims=True)  # noqa: E731
+fault("constant_scaled", lambda x: rms_norm(x / peak(x), 1), part="eps")
 fault = of("group_norm", CHANNELS, num_groups=3, eps=1e-2)
 fault("unbiased_variance", partial(group_norm, eps=1e-2, ddof=1))
 fault(None, partial(group_norm, eps=1e-2))
@@ -410,8 +411,13 @@ fault("pos_weight_of_negatives", partial(binary, swapped=True))
 fault = of("rotary", {"x": normal(2, 9, 16), "position": np.arange(9)}, layout="interleaved")
 fault(None, rotary)
 fault("output_moved", partial(rotary, as_halves=True))
-some = lambda x, position: np.concatenate([rotary(x[..., :8], position), x[..., 8:]], -1)  # noqa: E731
-fault("param_differs", some, param="dim", value=8)
+part = lambda x, of, n: np.concatenate([rotary(x[..., :n], of), x[..., n:]], -1)  # noqa: E731
+fault("param_differs", lambda x, position: part(x, position, 8), param="dim", value=8)
+turn = lambda x: x.reshape(2, 9, 2, 2, 8).swapaxes(2, 3).reshape(x.shape)  # noqa: E731
+fault = of(
+    "rotary", {"x": normal(2, 9, 32), "position": np.arange(9)}, layout="interleaved", dim=16
+)
+fault("other_layout", lambda x, position: turn(part(turn(x), position, 16)), axis=-1)
 fault = of(
     "dequantize",
     {"x": (np.arange(576) % 200 - 100).astype(np.int8).reshape(24, 24), "scale": normal(24, 1)},

@@ -175,7 +175,7 @@ def other_layouts(program: Program) -> Iterator[Any]:
     wide = [node for node in program.inputs if node.shape[-1] > 1]
     for n in dict.fromkeys(node.shape[-1] for node in outputs):
         inside = [node for node in wide if node.shape[-1] == n]
-        halves = {2 * node.shape[-1] for node in wide} | {n}
+        halves = {2 * m for node in program.nodes for m in node.shape[-1:] if m > 1} | {n}
         for how, order in _orders(n, sorted(h for h in halves if h <= n and h % 2 == 0)):
             back = np.argsort(order)
             changes = {node: _reordered(node, order) for node in inside}
@@ -194,6 +194,8 @@ def _orders(n: int, halves: list[int]) -> Iterator[tuple[str, Places]]:
             yield "halves", np.r_[np.arange(wide).reshape(2, -1).T.reshape(-1), rest]
         if wide < n:
             yield "from the end", np.roll(np.arange(n), wide)
+            parts = np.split(np.arange(n), [wide // 2, n // 2, (n + wide) // 2])
+            yield "i with n / 2 + i", np.concatenate(parts[::2] + parts[1::2])
 
 
 def _reordered(node: Node, order: Places) -> Any:

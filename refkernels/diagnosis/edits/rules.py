@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import replace
@@ -33,9 +34,9 @@ def edits_of(
         for proposal in propose(program)
     ]
     edits, everywhere = _everywhere([*edits, *more])
-    parts = [part for edit in edits for part in _at_one_use(program, edit)]
+    parts, every_part = _everywhere([p for edit in edits for p in _at_one_use(program, edit)])
     seen, numbered = Counter[Hashable](), list[Edit]()
-    for edit in (*edits, *everywhere, *parts):
+    for edit in (*edits, *everywhere, *parts, *every_part):
         numbered.append(replace(edit, number=seen[identity := edit.identity(program)]))
         seen[identity] += 1
     # What a term left out says as well, another variable says last.
@@ -53,11 +54,13 @@ def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
     """The edits, which know how many places are alike; and those at all places that are alike."""
     alike: dict[tuple[Any, ...], list[int]] = {}
     for k, edit in enumerate(edits):
-        change = edit.changes.get(edit.place)
+        edited = next(iter(edit.changes)) if "use" in edit.details else edit.place
+        change = edit.changes.get(edited)
         mine, theirs = edit.place.operands, change.operands if change else ()
         how = [item for item in edit.details.items() if not isinstance(item[1], Node)]
         places = [mine.index(operand) for operand in theirs if operand in mine]
-        key = edit.kind, *map(str, how), *places, *_looks(edit.place)
+        users = [_looks(node) for name, node in edit.details.items() if name == "use"]
+        key = edit.kind, *map(str, how), *places, *_looks(edit.place), *itertools.chain(*users)
         alike.setdefault(key, []).append(k)
     everywhere = []
     for same in alike.values():
@@ -65,8 +68,9 @@ def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
         there = {edits[k].place for k in same}
         for k in same:
             edits[k] = replace(edits[k], alike=len(there))
-        if 1 < len(there) == len(same) and all(_is_of_a_part(edits[k]) for k in same):
-            at = {node: change for k in same for node, change in edits[k].changes.items()}
+        at = {node: change for k in same for node, change in edits[k].changes.items()}
+        apart = len(at) == sum(len(edits[k].changes) for k in same)
+        if 1 < len(there) == len(same) and apart and all(_is_of_a_part(edits[k]) for k in same):
             details = {**first.details, "every": len(same)}
             everywhere.append(replace(first, changes=at, details=details))
     return edits, everywhere
@@ -74,7 +78,7 @@ def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
 
 def _is_of_a_part(edit: Edit) -> bool:
     """Whether it edits its place alone, as one of several users may read it."""
-    return edit.family in _BY_USE and list(edit.changes) == [edit.place]
+    return edit.family in _BY_USE and ("use" in edit.details or list(edit.changes) == [edit.place])
 
 
 def _looks(node: Node, depth: int = 1) -> Iterator[Any]:
@@ -88,7 +92,7 @@ def _looks(node: Node, depth: int = 1) -> Iterator[Any]:
 
 def _at_one_use(program: Program, edit: Edit) -> Iterator[Edit]:
     """The edit where one of several users of its place reads it, and as it was for the others."""
-    if not _is_of_a_part(edit):
+    if "use" in edit.details or not _is_of_a_part(edit):
         return
     users = program.users.get(edit.place, [])
     for user in users if len(users) > 1 else ():

@@ -148,6 +148,19 @@ def maxima_for_sums(program: Program) -> Iterator[Any]:
             yield node, {node: larger}, {"part": limit}
 
 
+@rule("constant_scaled", "constant")  # mean(x²) + c -> mean(x²) + c max(|x|)²
+def scaled_constants(program: Program) -> Iterator[Any]:
+    """As where a row is first divided by its largest size, lest squares overflow."""
+    for node in program.of("add"):
+        for total, c in _pairs(node):
+            inner = through(total).operands[0] if through(total).op in ("mean", "sum") else node
+            if is_number(c) and inner.op == "square":
+                scaled = by(total, c, *inner.operands)(
+                    lambda xp, total, c, x: total + c * xp.square(xp.max(abs(x)))
+                )
+                yield node, {node: scaled}, {"part": c}
+
+
 @rule("factor_inverted", "term")  # a b -> a / b
 def inverted_factors(program: Program) -> Iterator[Any]:
     for node in program.of("divide"):
@@ -179,6 +192,13 @@ def other_exponents(program: Program) -> Iterator[Any]:
                 node: by(*node.operands)(lambda xp, b, n=other: xp.power(b, n)) for node in nodes
             }
             yield nodes[0], power, {"exponent": n, "taken": other}
+    for node in program.functions("sqrt", "rsqrt"):  # v + eps, or its square, for the root of it
+        sign = 1 if node.option == "sqrt" else -1
+        for n in (1, 2) if sign < 0 else (2,):
+            raised = by(*node.operands)(
+                lambda xp, v, n=n, sign=sign: xp.power(v, n) if sign > 0 else 1 / xp.power(v, n)
+            )
+            yield node, {node: raised}, {"exponent": f"{sign}/2", "taken": sign * n}
 
 
 @rule("function_missing", "function")  # f(x) -> x, x² -> x, |x| -> x
@@ -214,11 +234,8 @@ def other_functions(program: Program) -> Iterator[Any]:
         cut = by(*node.operands)(lambda xp, x: xp.clip(x, -1, 1))
         yield node, {node: cut}, {"function": node.option, "other": "clip"}
     for node in program.of("square"):
-        yield (
-            node,
-            {node: by(*node.operands)(lambda xp, x: abs(x))},
-            {"function": "x²", "other": "|x|"},
-        )
+        size = by(*node.operands)(lambda xp, x: abs(x))
+        yield node, {node: size}, {"function": "x²", "other": "|x|"}
 
 
 _SHARE, _LOGISTIC = "exp(x) / sum(exp(x))", "1 / (1 + exp(-x))"

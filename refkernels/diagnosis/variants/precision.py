@@ -39,10 +39,11 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             continue
         for names in _choices(problem):
             arrays = {name: problem.inputs[name] for name in names}
-            if not any(_narrower(array, format) for array in arrays.values()):
+            arrays = {name: array for name, array in arrays.items() if _narrower(array, format)}
+            if not arrays:
                 continue
             for cause, tie_details, narrow in narrowings(arrays, format):
-                details = {"format": format.name, "inputs": ", ".join(names), **tie_details}
+                details = {"format": format.name, "inputs": ", ".join(arrays), **tie_details}
                 # Invariants hold for the narrowed inputs, not for the given ones.
                 yield Variant(cause, details, replace(problem.ask(narrow), invariant=False))
 
@@ -80,8 +81,9 @@ def _narrowed(arrays: Arrays, format: Format, convert: Callable[[Array, Format],
 
 def _choices(problem: Problem) -> list[list[str]]:
     """The inputs that a kernel may have narrowed together."""
-    floats = [name for name in problem.op.takes(problem.direction) if name not in problem.op.kinds]
-    present = [name for name in floats if name in problem.inputs]
+    names = [name for name in problem.op.takes(problem.direction) if name in problem.inputs]
+    kinds = {name: problem.inputs[name].dtype for name in names}
+    present = [name for name, to in kinds.items() if to.kind not in "iub" and to.itemsize > 1]
     if _multiplies(problem):
         first = [name for name in present if name != "bias"]
     else:

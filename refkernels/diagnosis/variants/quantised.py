@@ -22,11 +22,12 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import products
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import UNUSUAL
 
 _WEIGHTS = (("weight",), ("b",), ("k",), ("v",), ("k", "v"))
-_ACTIVATIONS = ("x", "a", "q")
+_ACTIVATIONS = (("x",), ("a",), ("q",))
+_BESIDE = {"x": "weight", "a": "b"}  # a product's weights, by its activations
 _BITS = (8, 4, 6, 5, 3, 2)
 _OF_ACTIVATIONS = (8, 4)
 _GROUPS = (32, 64, 128)
@@ -53,51 +54,18 @@ class Scheme(NamedTuple):
 Schemes = Mapping[str, Scheme]
 
 
-def weights(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Variant]:
-    """The scheme of weights that is nearest to an output that is not ordinary."""
-    asked = _asked(problem, outputs, fits)
-    for names in _WEIGHTS if asked is not None else ():
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Variant]:
+    """The scheme of weights, of activations, or of both that is nearest to a forward pass's only
+    output, if that is not ordinary."""
+    (output, got), *others = outputs.items()
+    wrong_shape = got.shape != problem.truth.reference[output].shape
+    ordinary = all(fit.ordinary for fit in fits.values())
+    if problem.direction == "backward" or ordinary or others or wrong_shape:
+        return
+    for names in (*_WEIGHTS, *_ACTIVATIONS):
         arrays = {name: problem.inputs[name] for name in names if name in problem.inputs}
         if len(arrays) == len(names) and all(map(_is_matrix, arrays.values())):
-            assert asked is not None
-            yield from _nearest(problem, *asked, arrays)
-
-
-def activations(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Variant]:
-    """The same of activations, alone or together with a product's weights."""
-    asked = _asked(problem, outputs, fits)
-    name = next((name for name in _ACTIVATIONS if name in problem.inputs), "")
-    if asked is None or not name or not _is_matrix(problem.inputs[name]):
-        return
-    answers = _answers(problem, *asked, name)
-    if answers is None:
-        return
-    far, right = answers
-    schemes = list(_schemes(problem.inputs[name], _OF_ACTIVATIONS))
-    near = sorted((s for s in schemes if s.kept is np.float32), key=lambda s: far({name: s}))
-    nearest: list[Schemes] = [
-        {name: kept} for s in near[:_NEAR] for kept in (s, s._replace(kept=np.float16))
-    ]
-    tried, other = len(schemes), {"x": "weight", "a": "b"}.get(name, "")
-    second = problem.inputs.get(other)
-    if second is not None and asked[0] in problem.op.sums and _is_matrix(second):
-        others = [s for s in _schemes(second) if s.kept is np.float32]
-        others.sort(key=lambda s: far({name: near[0], other: s}))
-        nearest += [{name: s, other: o} for s in near[:_NEAR] for o in others[:_NEAR]]
-        tried *= len(others)
-    least, chosen = min(((far(pair), pair) for pair in nearest), key=itemgetter(0))
-    if least * UNUSUAL**2 <= right and _says_something(problem, chosen):
-        yield _variant(problem, "quantised_activations", chosen, tried)
-
-
-def _asked(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[str, Array] | None:
-    """The one output of a forward pass that is not ordinary."""
-    if problem.direction == "backward" or all(fit.ordinary for fit in fits.values()):
-        return None
-    (output, got), *others = outputs.items()
-    if others or got.shape != problem.truth.reference[output].shape:
-        return None
-    return output, got
+            yield from _nearest(problem, output, got, arrays)
 
 
 def _is_matrix(array: Array) -> bool:
@@ -107,25 +75,29 @@ def _is_matrix(array: Array) -> bool:
 
 
 def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Iterator[Variant]:
-    of_each = [list(_schemes(array)) for array in arrays.values()]
+    """One scheme for these inputs; of a product's activations, also another for its weights."""
+    active = tuple(arrays) in _ACTIVATIONS
+    of_each = [list(_schemes(a, _OF_ACTIVATIONS if active else _BITS)) for a in arrays.values()]
     schemes = [s for s in of_each[0] if all(s in others for others in of_each)]
     answers = _answers(problem, output, got, *arrays)
     if answers is None:
         return
-    distances, right = answers
-
-    def far(scheme: Scheme) -> float:
-        return distances(dict.fromkeys(arrays, scheme))
-
+    far, right = answers
     # A scale in float16 is off by 2^-11 of it, unless it is subnormal: much less than a step.
-    near = sorted((s for s in schemes if s.kept is np.float32), key=far)[:_NEAR]
-    least, scheme = min(
-        ((far(s), s) for n in near for s in (n, n._replace(kept=np.float16))),
-        key=itemgetter(0),
-    )
-    chosen = dict.fromkeys(arrays, scheme)
+    each: list[Schemes] = [dict.fromkeys(arrays, s) for s in schemes if s.kept is np.float32]
+    near = sorted(each, key=far)[:_NEAR]
+    halves = [{n: s._replace(kept=np.float16) for n, s in found.items()} for found in near]
+    nearest, tried, other = near + halves, len(schemes), _BESIDE.get(next(iter(arrays)), "")
+    second = problem.inputs.get(other)
+    if second is not None and output in problem.op.sums and _is_matrix(second):
+        others = [s for s in _schemes(second, _BITS) if s.kept is np.float32]
+        others.sort(key=lambda s: far({**near[0], other: s}))
+        nearest += [{**found, other: o} for found in near for o in others[:_NEAR]]
+        tried *= len(others)
+    least, chosen = min(((far(found), found) for found in nearest), key=itemgetter(0))
     if least * UNUSUAL**2 <= right and _says_something(problem, chosen):  # by what is unusual
-        yield _variant(problem, "quantised_weights", chosen, len(schemes))
+        cause = "quantised_activations" if active else "quantised_weights"
+        yield _variant(problem, cause, chosen, tried)
 
 
 def _says_something(problem: Problem, schemes: Schemes) -> bool:
@@ -158,21 +130,13 @@ def _answers(
     if found is None:
         return None
     predicted, sampled = found
-    with np.errstate(all="ignore"):
-        right = _distance(predicted({}), sampled)
 
     def far(schemes: Schemes) -> float:
         with np.errstate(all="ignore"):
-            return _distance(predicted(schemes), sampled)
+            total = float(np.sum(np.square(predicted(schemes) - sampled)))
+        return total if np.isfinite(total) else np.inf
 
-    return far, right
-
-
-def _distance(values: Doubles, answer: Doubles) -> float:
-    """The sum of squared differences; infinite where it is not a number."""
-    with np.errstate(all="ignore"):
-        total = float(np.sum(np.square(values - answer)))
-    return total if np.isfinite(total) else np.inf
+    return far, far({})
 
 
 def _of_product(problem: Problem, output: str, got: Array, names: tuple[str, ...]) -> Any:
@@ -234,7 +198,7 @@ def _of_formula(problem: Problem, output: str, got: Array) -> Any:
     return predicted, got.astype(np.float64)
 
 
-def _schemes(weight: Array, of_bits: tuple[int, ...] = _BITS) -> Iterator[Scheme]:
+def _schemes(weight: Array, of_bits: tuple[int, ...]) -> Iterator[Scheme]:
     all_axes = tuple(range(weight.ndim))
     shared = {"the tensor": (all_axes, 0), "each row": (all_axes[1:], 0)}
     if weight.ndim > 2:
