@@ -251,9 +251,12 @@ OPS = (
             "mixture": partial(eight_bits.coded, partial(formulas.adamw, way=None)),
         },
         truth=partial(eight_bits.coded, partial(formulas.adamw, way=1)), widest="mixture",
-        faults=tuple(
-            replace(fault, forward=partial(eight_bits.coded, _by_any_way(fault).forward))
-            for fault in faults.ADAMW
+        faults=(
+            *(
+                replace(fault, forward=partial(eight_bits.coded, _by_any_way(fault).forward))
+                for fault in faults.ADAMW
+            ),
+            eight_bits.CODED_DOWN,
         ),
         scalars="binary64", prepare=partial(eight_bits.prepare, _prepare), cases=eight_bits.cases,
     ),

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from refkernels.op import Direction
-from refkernels.ops import Prepared
+from refkernels.ops import Fault, Prepared
 from refkernels.ops.cases import Arrays, listed
+from refkernels.optimizer_ref import formulas
 from refkernels.quantization_ref import formulas as quantizers
 
 STATES = ("m", "v")
@@ -40,7 +41,9 @@ def prepare(uncoded: Any, inputs: dict[str, Any], params: Any, direction: Direct
     return Prepared(inputs, {**ready.params, **more})
 
 
-def coded(formula: Any, xp: Any, param: Any, grad: Any, **arguments: Any) -> Any:
+def coded(
+    formula: Any, xp: Any, param: Any, grad: Any, code: Any = quantizers.by_table, **arguments: Any
+) -> Any:
     """The step of an optimizer, its states decoded before and coded after."""
     tables, old = {}, {}
     for name in STATES:
@@ -50,8 +53,18 @@ def coded(formula: Any, xp: Any, param: Any, grad: Any, **arguments: Any) -> Any
         old[name] = numbers * xp.reshape(scale, (*scale.shape, 1))
     moved, *new, _ = formula(xp, param=param, grad=grad, **old, **arguments)
     pairs = zip(new, tables.values(), strict=True)
-    codes, scales = zip(*(quantizers.by_table(xp, x, *table) for x, table in pairs), strict=True)
+    codes, scales = zip(*(code(xp, x, *table) for x, table in pairs), strict=True)
     return moved, *codes, *scales
+
+
+_DOWN = partial(
+    coded, partial(formulas.adamw, way=None), code=partial(quantizers.by_table, down=True)
+)
+CODED_DOWN = Fault(
+    "rounded_otherwise",
+    _DOWN,
+    details={"rounding": "down", "own": "even", "formula": "m / m_scale, v / v_scale"},
+)
 
 
 def _coded(rows: int, b: int, rng: np.random.Generator, dtype: str) -> Arrays:

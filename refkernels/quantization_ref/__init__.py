@@ -67,6 +67,7 @@ OPS = (
         "b",
         prepare=formulas.prepare_table,
         forms={"nearest": formulas.by_table},
+        faults=(formulas.CODED_DOWN,),
         gradients=(),
         cases=cases.table_cases,
     ),

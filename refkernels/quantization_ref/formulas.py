@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -187,26 +188,31 @@ def blocks(
 
 
 def places(table: Array, name: str) -> tuple[int, ...]:
-    """The places of a table's numbers, from the least to the largest."""
+    """The places of a table's numbers, from the least to the largest; of equal ones, the first."""
     if not len(table):
         raise ValueError(f"{name} has no number.")
-    return tuple(np.argsort(to_float64(table), kind="stable").tolist())
+    return tuple(np.unique(to_float64(table), return_index=True)[1].tolist())
 
 
 def prepare_table(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     return Prepared(inputs, {"places": places(inputs["table"], "table")})
 
 
-def by_table(xp: Any, x: Any, table: Any, places: tuple[int, ...]) -> Any:
+def by_table(xp: Any, x: Any, table: Any, places: tuple[int, ...], down: bool = False) -> Any:
     """Of two numbers that are equally near, the lesser; of equal ones, the first. Where all of x
-    are 0, y is the place of 0."""
+    are 0, y is the place of 0. `down`: a kernel takes the next lesser number."""
     scale = xp.max(abs(x))
     units = xp.where(scale > 0, xp.quotient(x, scale), xp.number(0))
     rising = xp.take(table, np.array(places), axis=-1)
     below, above = (xp.take(rising, np.arange(k, len(places) - 1 + k), axis=-1) for k in (0, 1))
-    middles = xp.reshape((below + above) / 2, (1, 1, len(places) - 1))
-    beyond = xp.less(middles, xp.reshape(units, (*units.shape, 1)))
-    steps = xp.where(beyond, xp.array(np.diff(places)[None, None].astype(float)), xp.number(0))
+    ends = xp.reshape(above if down else (below + above) / 2, (1, 1, len(places) - 1))
+    one, zero = xp.array(np.diff(places)[None, None].astype(float)), xp.number(0)
+    wide = xp.reshape(units, (*units.shape, 1))
+    steps = (
+        xp.where(xp.less(wide, ends), zero, one)
+        if down
+        else xp.where(xp.less(ends, wide), one, zero)
+    )
     y = xp.round(places[0] + xp.reshape(xp.sum(steps), units.shape))
     return y, xp.reshape(scale, x.shape[:-1])
 
@@ -218,4 +224,9 @@ def _by_rule(rule: str) -> Fault:
     return Fault("other_scale_rule", other, details={"rule": rule})
 
 
+CODED_DOWN = Fault(
+    "rounded_otherwise",
+    partial(by_table, down=True),
+    details={"rounding": "down", "own": "even", "formula": "x / scale"},
+)
 OTHER_RULES = tuple(map(_by_rule, SCALE_RULES))

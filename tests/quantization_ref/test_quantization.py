@@ -84,3 +84,20 @@ def test_right_kernels_are_right_on_all_inputs_of_the_judge(op: str, kernel: Any
             assert challenge.standard().fault_of("y", got) is None, challenge.name
             asked += 1
     assert asked > 10
+
+
+def test_the_places_of_a_table_in_any_order_are_right_and_codes_cut_down_are_named() -> None:
+    positive = np.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4])
+    table = np.append(positive, -positive).astype(np.float32)  # bitsandbytes' FP4: two zeros
+    x = np.random.default_rng(8).standard_normal((9, 32)).astype(np.float32)
+    scale = np.abs(x).max(-1)
+    units = x / scale[:, None].astype(float)
+    order = np.unique(table, return_index=True)[1]
+    nearest = np.abs(units[..., None] - table).argmin(-1).astype(np.uint8)
+    lesser = order[np.searchsorted(table[order], units, side="right") - 1].astype(np.uint8)
+    inputs = {"x": x, "table": table}
+    right, cut = (
+        refkernels.explain("table_quantize", inputs, {"y": y, "scale": scale})
+        for y in (nearest, lesser)
+    )
+    assert (right.cause, cut.cause, cut.confidence) == (None, "rounded_otherwise", "proven")
