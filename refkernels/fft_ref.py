@@ -277,22 +277,22 @@ def fft() -> None:
 
 @_enclosure
 def rfft() -> None:
-    """The first n // 2 + 1 pairs of the transform of n real numbers, (..., n // 2 + 1, 2); the
-    others are their conjugates. x is (..., n). Otherwise as `fft`.
+    """y_k = c sum_j x_j e^(-2 pi i j k / n) for k = 0 ... n // 2; the others are their conjugates.
 
-    Gradient: the real parts of the transform of dy, with zeros for the others, with the other sign.
+    x is (..., n), y (..., n // 2 + 1, 2). Otherwise as `fft`. Source: NumPy's documentation.
+
+    Gradient: dx_j = c sum_k Re(dy_k e^(+2 pi i j k / n)).
     """
 
 
 @_enclosure
 def irfft() -> None:
-    """The n real numbers of which x is `rfft`; by default n is even.
+    """y_j = c sum_k x_k e^(+2 pi i j k / n), with x_(n - k) the conjugate of x_k.
 
-    x is (..., n // 2 + 1, 2). The imaginary part of the first pair, and for an even n of the last,
-    plays no part. Otherwise as `fft`.
+    x is (..., n // 2 + 1, 2), y (..., n); by default n is even. The imaginary part of x_0, and of
+    x_(n / 2), plays no part. Otherwise as `fft`. Source: NumPy's documentation.
 
-    Gradient: of dy's transform, with the same c, the first n // 2 + 1 pairs, twice where x stands
-    for two of n.
+    Gradient: dx_k = c w_k sum_j dy_j e^(-2 pi i j k / n), w_k being 2 where x_k stands for two.
     """
 
 
