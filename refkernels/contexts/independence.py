@@ -69,7 +69,7 @@ def _edges(
         taken = np.concatenate([part.reshape(-1) for part in given])[node.option.sources]
         yield here[taken >= 0], taken[taken >= 0]
         return
-    for operand in (operand for operand in node.operands if operand in own):
+    for operand in (operand for operand in node.operands if operand in own and own[operand].size):
         there = own[operand]
         axis = None if node.op in _COUNTED or isinstance(node.option, bool) else node.option
         if node.op == "pick":
