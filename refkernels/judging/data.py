@@ -214,7 +214,7 @@ def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: 
     for name, array in drawn.items():
         axis = roles.along[name]
         shape = list(array.shape)
-        if axis is not None and shape:
+        if axis is not None and len(shape) >= -axis:  # an einsum's case may have fewer letters
             shape[axis] = 1
         array *= np.exp2(rng.integers(-most, most + 1, shape))
     return drawn
@@ -226,9 +226,9 @@ def graded(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: 
     most = min(format.p // 2, 10)
     drawn = typical(rng, shapes, roles, format)
     name = roles.first or ""
-    if name not in shapes or not shapes[name]:
+    axis = roles.along.get(name) or -1
+    if len(shapes.get(name, ())) < -axis:
         return drawn
-    axis = roles.along[name] or -1
     letter = roles.arguments[name].own[axis]
     powers = np.exp2(rng.integers(-most, most + 1, shapes[name][axis]))
     for other, array in drawn.items():
