@@ -38,7 +38,7 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("averaged", "averaged_faster"): ("different", "running_mean` after the step in B is 5 times"),
     ("averaged", "average_kept"): ("different", "`training` is True in A and False in B"),
     ("deep", "frozen"): ("different", "is frozen in B"),
-    ("nothing_dropped", "dropout"): ("different", "B has `mul` in"),
+    ("nothing_dropped", "dropout"): ("different", "`bernoulli`, `div 0.9`, `mul` in"),
 }
 
 
