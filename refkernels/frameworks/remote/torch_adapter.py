@@ -123,13 +123,13 @@ def muon(param, grad, buf, ns_a=3.4445, ns_b=-4.775, ns_c=2.0315, scale="origina
 
 def adamw_8bit(param, grad, m, v, m_scale, v_scale, m_table, v_table, **given):
     """AdamW's own step, in float32, of the states' numbers."""
-    m, v = m_table[m.long()] * m_scale[..., None], v_table[v.long()] * v_scale[..., None]
-    wide = [x.to(torch.promote_types(x.dtype, torch.float32)) for x in (param, grad, m, v)]
-    new = OPS["adamw"][1](*wide, **given)
-    for name, table in (("m", m_table), ("v", v_table)):
-        coded = table_quantize(new[name], table)
-        new.update({name: coded["y"], name + "_scale": coded["scale"]})
-    return dict(new, param=new["param"].to(param.dtype))
+    kind, wide = param.dtype, torch.promote_types(param.dtype, torch.float32)
+    param, grad, *tables = (x.to(wide) for x in (param, grad, m_table, v_table))
+    m, v = tables[0][m.long()] * m_scale[..., None], tables[1][v.long()] * v_scale[..., None]
+    new = OPS["adamw"][1](param=param, grad=grad, m=m, v=v, **given)
+    for name, table in zip("mv", tables):
+        new[name], new[name + "_scale"] = table_quantize(new[name], table).values()
+    return dict(new, param=new["param"].to(kind))
 
 
 def narrow_step(param, update, comp=None, draws=None, to="bfloat16"):
@@ -289,9 +289,9 @@ def block_quantize(
 
 
 def table_quantize(x, table):
-    """The usual code: a table's numbers in order, and the middles between them."""
-    scale = x.abs().amax(-1)
-    rising, places = table.sort(stable=True)
+    """The usual code: a table's numbers in order, the first of equal ones, and their middles."""
+    scale, (rising, places) = x.abs().amax(-1), table.sort(stable=True)
+    rising, places = (x[rising.diff(prepend=rising[:1] - 1) != 0] for x in (rising, places))
     units = x / torch.where(scale == 0, torch.ones_like(scale), scale)[..., None]
     y = places[torch.bucketize(units, (rising[1:] + rising[:-1]) / 2)]
     return {"y": y, "scale": scale}
