@@ -32,7 +32,8 @@ def cut(problem: Problem, place: tuple[str, tuple[int, ...]]) -> dict[str, Any]:
     """The inputs with zeros wherever the element does not depend on them."""
     left = {}
     for name, array in problem.inputs.items():
-        kept = excerpt._slices(excerpt._index(problem, name, place))
+        index = excerpt._index(problem, name, place)
+        kept = tuple(slice(None) if part == ":" else part for part in index)
         left[name] = np.zeros_like(array) if array.dtype.kind == "f" else array.copy()
         left[name][kept] = array[kept]
     return left

@@ -12,8 +12,12 @@ from unit_tables import arguments, table
 
 import refkernels
 from refkernels import registry
+from refkernels.arithmetic import formats
 from refkernels.contexts import special_functions
 from refkernels.contexts.special_functions import FAST, cos, ex2, rcp, sin
+from refkernels.diagnosis.edits.screen import Screen
+from refkernels.diagnosis.models import compiled
+from refkernels.diagnosis.problem import Problem
 
 F = np.float32
 KEPT = json.loads(Path(__file__).with_name("special_functions_of_an_h100.json").read_text())
@@ -89,3 +93,21 @@ def test_a_table_gives_what_was_measured(
     monkeypatch.setattr(special_functions, "_table", lambda name: kept)
     x = arguments(unit)[::999]
     np.testing.assert_array_equal(getattr(special_functions, unit)(x), function(x))
+
+
+@pytest.mark.parametrize("op", ["softmax", "rms_norm", "logsumexp", "swiglu"])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_arithmetics_that_are_read_as_one_have_the_same_bits(op: str, direction: Any) -> None:
+    known = registry.get(op)
+    case = next(case for case in known.cases() if "float32" in case.dtypes)
+    arrays, params = case.build("float32")
+    inputs = {name: arrays[name] for name in known.takes(direction) if name in arrays}
+    problem = Problem(known, direction, inputs, {**known.params, **params}, formats.BINARY32)
+    screen = Screen(problem, problem.truth.plain, elements=1 << 11)
+    bits, alike = dict[Any, bytes](), 0
+    for reading, graph, changes in compiled._readings(problem, screen):
+        answer = screen.computed(graph, reading.xp, changes)
+        own = b"".join(array.tobytes() for array in answer.values())
+        alike += reading.distinct in bits
+        assert bits.setdefault(reading.distinct, own) == own
+    assert alike
