@@ -147,6 +147,16 @@ def test_a_candidate_is_judged_by_its_model(
 
 
 @pytest.mark.framework("torch")
+def test_a_candidate_that_replaces_a_clock_is_refused(tmp_path: Path) -> None:
+    path, clock = TASKS / "gelu.py", "import time\ntime.perf_counter = lambda: 0.0\n"
+    own = clock + path.read_text(encoding="utf-8") + "ModelNew = Model\n"
+    (tmp_path / "own.py").write_text(own, encoding="utf-8")
+    code, record = judged(path, f"{tmp_path / 'own.py'}:ModelNew")
+    assert (code, record["verdict"]) == (1, "unfair")
+    assert "time.perf_counter" in str(record["reasons"])
+
+
+@pytest.mark.framework("torch")
 def test_a_task_whose_answer_is_fixed_is_not_judged(tmp_path: Path) -> None:
     path, junit = tmp_path / "fixed.py", tmp_path / "junit.xml"
     path.write_text(FIXED.format(answer="x - x"), encoding="utf-8")
