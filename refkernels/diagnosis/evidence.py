@@ -175,10 +175,10 @@ class Observed:
 
     def _once(self, bits: Doubles) -> Doubles:
         """The bits; of the best unit alone where all elements are one number: each says what the
-        first does. A 0, such as that from which a maximum starts, has many causes: at most 8."""
+        first does. A 0, from which a maximum may start, and an infinity have many causes: 8."""
         if np.unique(self.got).size > 1 or not bits.size:
             return bits
-        most = np.inf if self.got.flat[0] else units.CAP
+        most = np.inf if 0.0 < abs(to_float64(self.got).flat[0]) < np.inf else units.CAP
         return np.where(np.arange(bits.size) == np.argmax(bits), np.minimum(bits, most), 0.0)
 
     @property
