@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import replace
@@ -59,8 +58,9 @@ def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
         mine, theirs = edit.place.operands, change.operands if change else ()
         how = [item for item in edit.details.items() if not isinstance(item[1], Node)]
         places = [mine.index(operand) for operand in theirs if operand in mine]
-        users = [_looks(node) for name, node in edit.details.items() if name == "use"]
-        key = edit.kind, *map(str, how), *places, *_looks(edit.place), *itertools.chain(*users)
+        user = [edit.details["use"]] if "use" in edit.details else []
+        looks = [look for node in (edit.place, *user) for look in _looks(node)]
+        key = edit.kind, *map(str, how), *places, *looks
         alike.setdefault(key, []).append(k)
     everywhere = []
     for same in alike.values():
