@@ -278,13 +278,15 @@ def exceeding(records: list[dict[str, Any]]) -> list[int]:
 
 
 def report(records: list[dict[str, Any]]) -> str:
-    """What is false, and what is worse than rounding."""
+    """The rates of evidence against them, what is false, and what is worse than rounding."""
     still = (r for r in records if r["in_range"] and not r["moved"])
     parts = {
         "False causes": [r for r in records if false(r)],
         "Verdicts worse than rounding": [r for r in still if r["verdict"] not in SOUND],
     }
-    lines = [f"{len(records)} right kernels"]
+    lines = [f"{len(records)} right kernels", "", "| bits | kernels | at most |", "|--:|--:|--:|"]
+    found_by_bits = enumerate(exceeding(records))
+    lines += [f"| {b} | {n} | {len(records) / 2**b:.1f} |" for b, n in found_by_bits]
     for title, found in parts.items():
         lines += ["", f"{title}: {len(found)}", *(f"- {json.dumps(r)}" for r in found)]
     return "\n".join(lines)
@@ -329,7 +331,7 @@ def main() -> int:
         if false(record):
             print(json.dumps(record), file=sys.stderr, flush=True)
         if len(records) % 100 == 0:
-            print(len(records), "kernels", file=sys.stderr, flush=True)
+            print(f"{len(records)} kernels, {sum(map(false, records))} false", file=sys.stderr)
     print(report(records))
     write_whole(RESULTS, json.dumps(summary(records)) + "\n")
     return int(any(map(false, records)))

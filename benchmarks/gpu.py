@@ -58,9 +58,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the folder (default: named after the device)")
     parser.add_argument("--op", action="append", default=[], help="all by default; repeatable")
     parser.add_argument("--range", help="of the sweeps, such as 1:2; all numbers by default")
-    parser.add_argument(
-        "--shapes", type=int, help="of each op whose sums' order is asked: all such"
-    )
+    parser.add_argument("--shapes", type=int, help="of each op whose sums' order is asked")
     parser.add_argument("--sweeps", action="store_true", help="orders and sweeps alone")
     arguments, passed_on = parser.parse_known_args()
     try:
