@@ -9,6 +9,8 @@ overflows, the evidence is in the places of the wrong elements.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
@@ -39,47 +41,50 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
     if wide.size > _LARGEST or not (special if problem.op.function else wrong).any():
         return None
     forms, tried = problem.once(_forms, lambda: list(_forms(problem))), 0
-    for format in dict.fromkeys((problem.format, BINARY32, BINARY16)):
-        if format.emax > problem.format.emax:
-            continue
-        for form in forms:
-            for name, own, model in _models(problem, output, form, format):
-                tried += 1
-                lost = _lost(problem, output, wide, wrong, own, model)
-                if lost is not None and not np.any(special & ~lost):
-                    details = {
-                        "intermediate": name, "format": _named(problem, format),
-                        "wrong": int(np.count_nonzero(wrong)),
-                        "overflows": int(np.count_nonzero(lost)),
-                    }  # fmt: skip
-                    decisive = bool(np.array_equal(lost, wrong) and not lost.all())
-                    bits = places.by_unit(problem, output, lost)
-                    bits_gained = places.shared(problem, output, wrong, bits)
-                    prediction = Prediction(wrong=wrong, counted=decisive, bits_gained=bits_gained)
-                    claim = "early_overflow", output, prediction, details
-                    return Claim(*claim, trials=tried)
+    ranges = (f for f in _formats(problem) if f.emax <= problem.format.emax)
+    for format, form in itertools.product(ranges, forms):
+        for name, own, model in _models(problem, output, form, format):
+            tried += 1
+            lost = _lost(problem, output, wide, wrong, own, model)
+            if lost is not None and not np.any(special & ~lost):
+                details = {
+                    "intermediate": name, "format": _named(problem, format),
+                    "wrong": int(np.count_nonzero(wrong)),
+                    "overflows": int(np.count_nonzero(lost)),
+                }  # fmt: skip
+                decisive = bool(np.array_equal(lost, wrong) and not lost.all())
+                bits = places.by_unit(problem, output, lost)
+                bits_gained = places.shared(problem, output, wrong, bits)
+                prediction = Prediction(wrong=wrong, counted=decisive, bits_gained=bits_gained)
+                return Claim("early_overflow", output, prediction, details, trials=tried)
     return None
+
+
+def _formats(problem: Problem) -> list[Format]:
+    """That intermediates may have."""
+    return list(dict.fromkeys((problem.format, BINARY32, BINARY16)))
 
 
 def _models(
     problem: Problem, output: str, form: Any, format: Format
 ) -> Iterator[tuple[str, Doubles, Doubles]]:
     """Each primitive that exceeds the format, the form's output, and what its overflow gives."""
-    exceeding: dict[int, Node] = {}
 
-    def answer(chosen: int) -> Doubles:
-        answers = _computed(problem, edits.overflowing(form, format, chosen, exceeding))
-        return answers.get(output, np.zeros(0))
+    def computed(formula: Any) -> Arrays:
+        asked = problem.direction, formula, problem.inputs, problem.params
+        return problem.definition.computed(*asked, BINARY64)
 
-    own = answer(0)
+    def watched() -> tuple[Arrays, dict[Format, dict[int, Node]]]:
+        beyond: dict[Format, dict[int, Node]] = {format: {} for format in _formats(problem)}
+        return computed(edits.watched(form, beyond)), beyond
+
+    answers, beyond = problem.once((_models, form), watched)
+    own = answers.get(output, np.zeros(0))
     own = np.asarray(problem.truth.reference[output]) if format is BINARY64 else own
-    for number, node in sorted(exceeding.items(), key=itemgetter(0)):
-        yield formula_of(node), own, answer(number)
-
-
-def _computed(problem: Problem, formula: Any) -> Arrays:
-    asked = problem.direction, formula, problem.inputs, problem.params
-    return problem.definition.computed(*asked, BINARY64)
+    for number, node in sorted(beyond[format].items(), key=itemgetter(0)):
+        overflowing = functools.partial(computed, edits.overflowing(form, format, number))
+        model = problem.once((_models, form, format, number), overflowing)
+        yield formula_of(node), own, model.get(output, np.zeros(0))
 
 
 def _forms(problem: Problem) -> Iterator[Any]:

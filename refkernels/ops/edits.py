@@ -46,18 +46,31 @@ def edited(formula: Formula, rule: Rule) -> Formula:
     return read
 
 
-def overflowing(formula: Formula, format: Format, chosen: int, beyond: dict[int, Node]) -> Formula:
-    """The formula with results of its `chosen` primitive beyond the format's range infinite.
-    `beyond` receives the primitives, by number, that exceed the range somewhere."""
+def watched(formula: Formula, beyond: Mapping[Format, dict[int, Node]]) -> Formula:
+    """The formula. `beyond` receives, by format, the primitives by number that exceed its range
+    somewhere."""
 
-    def changed(number: int, node: Node, array: Any) -> Any:
-        size, end = np.abs(array), 2.0 * 2.0**format.emax
-        large = (size >= end) & (np.isfinite(size) | np.isinf(end))  # binary64 has overflowed
-        if large.any():
-            beyond.setdefault(number, node)
-        return np.where(large, np.copysign(np.inf, array), array) if number == chosen else None
+    def changed(number: int, node: Node, array: Any) -> None:
+        for format, exceeding in beyond.items():
+            if _too_large(array, format).any():
+                exceeding.setdefault(number, node)
 
     return edited(formula, functools.partial(_each_rounded, changed))
+
+
+def overflowing(formula: Formula, format: Format, chosen: int) -> Formula:
+    """The formula with results of its `chosen` primitive beyond the format's range infinite."""
+
+    def changed(number: int, node: Node, array: Any) -> Any:
+        infinite = np.copysign(np.inf, array)
+        return np.where(_too_large(array, format), infinite, array) if number == chosen else None
+
+    return edited(formula, functools.partial(_each_rounded, changed))
+
+
+def _too_large(array: Any, format: Format) -> Any:
+    size, end = np.abs(array), 2.0 * 2.0**format.emax
+    return (size >= end) & (np.isfinite(size) | np.isinf(end))  # binary64 has overflowed
 
 
 def _each_rounded(changed: Changed, graph: Graph) -> Mapping[Node, Replacement]:

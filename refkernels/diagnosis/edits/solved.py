@@ -260,6 +260,9 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
     if begin is None:
         return None
     starts = begin or sorted(knob.starts, key=at)[:_BEST_STARTS]
+    changed = (known for known in map(predict, knob.starts) if known is not None)
+    if not any(known.tobytes() != present.tobytes() for known in changed):
+        return None  # the output does not depend on it
     most, reached = target.seen.distance(present), list[float]()
     for start in starts:
         reached += _newton(target.seen.got, predict, at, start)

@@ -6,8 +6,9 @@ fit. What is proven is the interval; the only usual number in it is named.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,12 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if problem.op.definition is None:
         return
     for name, asked in _floats(problem):
+        answer = functools.cache(functools.partial(_answer, problem, name))
         found = [
             solution
             for output, got in outputs.items()
             if got.size <= _LARGEST and got.shape == problem.truth.reference[output].shape
-            if (solution := _solved(problem, output, got, name, asked)) is not None
+            if (solution := _solved(problem, output, got, name, asked, answer)) is not None
         ]
         low = max((solution.low for solution in found), default=math.inf)
         high = min((solution.high for solution in found), default=-math.inf)
@@ -116,29 +118,36 @@ def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> b
     return False
 
 
+def _answer(problem: Problem, name: str, value: float) -> Arrays:
+    """The outputs of the first form in float64; none where the param has no such value."""
+    definition = problem.definition
+    form, params = definition.first(problem.direction), {**problem.params, name: value}
+    try:
+        return definition.computed(problem.direction, form, problem.inputs, params, BINARY64)
+    except ValueError:
+        return {}
+
+
 def _solved(
-    problem: Problem, output: str, got: Array, name: str, asked: float
+    problem: Problem,
+    output: str,
+    got: Array,
+    name: str,
+    asked: float,
+    answer: Callable[[float], Arrays],
 ) -> SolvedNumber | None:
     """The values that explain an output; None if there are none, if the requested value does so
     too, or if some value explains so few elements anyway."""
-    definition = problem.op.definition
-    assert definition is not None
-    domain, periodic = definition.domain(name), name in _PERIODIC
+    domain, periodic = problem.definition.domain(name), name in _PERIODIC
     seen = Observation(
         to_float64(got).reshape(-1),
         problem.format_of(output),
         usual_units(problem, output).reshape(-1),
     )
 
-    form = next(iter(definition.of(problem.direction).forms.values()))
-
     def predict(value: float | None) -> Doubles | None:
-        params = {**problem.params, name: asked if value is None else value}
-        question = problem.direction, form, problem.inputs, params
-        try:
-            return to_float64(definition.computed(*question, BINARY64)[output]).reshape(-1)
-        except ValueError:  # no value of the param
-            return None
+        predicted = answer(asked if value is None else value).get(output)
+        return None if predicted is None else to_float64(predicted).reshape(-1)
 
     starts = [*starts_from(asked), *USUAL.get(name, ())]
     if periodic:
