@@ -38,9 +38,10 @@ cause.SECONDS = 0.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that ask frameworks come first: of several processes, the one that has the first tests
-    starts the frameworks, and the others take from its last ones."""
-    sessions = {"started", "plain"}
+    """Files that ask frameworks, or whose tests share explanations, come first: of several
+    processes, the one that has the first tests starts the frameworks and explains, and the others
+    take from its last ones."""
+    sessions = {"started", "plain", "explained_once"}
     asking = {item.path for item in items if sessions & {*getattr(item, "fixturenames", ())}}
     items.sort(key=lambda item: item.path.suffix != ".ipynb" and item.path not in asking)
 

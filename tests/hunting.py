@@ -8,7 +8,7 @@ a failure names the seed that draws the same again.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -26,6 +26,16 @@ def one_in(
         if HUNT > 1 or seen[kind(example)] % count == 0:
             chosen.append(example)
         seen[kind(example)] += 1
+    return chosen
+
+
+def covering(examples: Iterable[T], kinds: Callable[[T], Collection[Hashable]]) -> list[T]:
+    """The first examples that show each kind of theirs; in a hunt, all of them."""
+    chosen, seen = [], set[Hashable]()
+    for example in examples:
+        if HUNT > 1 or not seen.issuperset(kinds(example)):
+            chosen.append(example)
+        seen.update(kinds(example))
     return chosen
 
 

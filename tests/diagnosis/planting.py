@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hunting import one_in
+from hunting import covering
 from numpy_kernels import F
 
 import refkernels
@@ -72,8 +72,14 @@ def name(planted: Planted) -> str:
 
 
 def each(planted: list[Planted]) -> Any:
-    """A test of them. Where an op has several of one cause and claim, a run tries every other."""
-    return pytest.mark.parametrize("planted", one_in(2, planted, name), ids=name)
+    """A test of them. A run tries each claim of a cause on one op, and each op with some cause and
+    with its right kernel."""
+
+    def kinds(one: Planted) -> list[Any]:
+        op = name(one).partition("-")[0]
+        return [(one.cause or op, one.claim), (op, one.cause is None)]
+
+    return pytest.mark.parametrize("planted", covering(planted, kinds), ids=name)
 
 
 class Asked:

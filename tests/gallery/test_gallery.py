@@ -24,7 +24,7 @@ each = pytest.mark.parametrize("name", gallery.names())
 
 
 @pytest.fixture(autouse=True)
-def _once(monkeypatch: pytest.MonkeyPatch) -> None:
+def explained_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each entry is explained once."""
     monkeypatch.setattr(Entry, "explain", lambda entry: explained(entry.name))
 
