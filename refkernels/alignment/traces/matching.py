@@ -6,6 +6,7 @@ other's rows (fused projections, split or permuted) are partners by their rows.
 
 import math
 
+import numpy as np
 import torch
 
 HUGE = 1e30  # numbers that stand for infinity
@@ -15,12 +16,16 @@ SAME = 1e-9  # relative difference of sums that float64 leaves between two ways 
 def sums(value):
     """(count, Σ|x|, Σx², Σx, Σx³, Σ|c|, Σc) in float64, c = x / (1 + |x|): c tells small numbers
     beside large ones. What masks with infinity or a format's least number is seen by c alone."""
-    x = value.detach().double()
-    c = torch.where(x.isinf(), x.sign(), x / (1.0 + x.abs()))
-    c, x = c.nan_to_num(nan=2.0), torch.where(x.abs() < HUGE, x, 0.0)
+    x = value.detach().double().resolve_neg().numpy()  # its sums take a tenth of torch's time
+    size = np.abs(x)
+    with np.errstate(invalid="ignore"):
+        c = x / (1.0 + size)
+    if not size.max(initial=0.0) < HUGE:
+        c = np.where(np.isinf(x), np.sign(x), c)
+        c, x = np.where(np.isnan(c), 2.0, c), np.where(size < HUGE, x, 0.0)
     square = x * x
-    parts = x.abs().sum(), square.sum(), x.sum(), (square * x).sum(), c.abs().sum(), c.sum()
-    return (value.numel(), *torch.stack(parts).tolist())
+    parts = np.abs(x), square, x, square * x, np.abs(c), c
+    return (x.size, *(float(part.sum()) for part in parts))
 
 
 def alike(a, b, tolerance=SAME):

@@ -16,7 +16,7 @@ import in_torch  # of refkernels.profiling
 import torch
 from in_torch import RecordedCall
 from in_torch import TensorNumber as Tensor
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_flatten
 from unfused import decomposed, unfused
 
 DTYPES = {
@@ -213,10 +213,15 @@ class ExactRun:
         return fresh
 
 
-def in_float64(value):
-    """An argument of a call in float64, on this machine."""
+def in_float64(value, given):
+    """Arguments of a call in float64, on this machine."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([in_float64(item, given) for item in value])
+    if isinstance(value, dict):
+        return {name: in_float64(item, given) for name, item in value.items()}
     if isinstance(value, torch.device):
         return torch.device("cpu")
+    value = given(value)
     return value if isinstance(value, torch.Tensor) else in_torch.widened(value)
 
 
@@ -238,7 +243,7 @@ def evaluate(run, call, given, edit=None):
         function, args, kwargs, made = edit(run, function, args, kwargs)
         if made is not None:
             return [made] * max(len(call.results), 1)
-    args, kwargs = tree_map(lambda item: in_float64(given(item)), (args, kwargs))
+    args, kwargs = in_float64(args, given), in_float64(kwargs, given)
     if call.draws and all(number in drawn for number in call.results):
         values = [in_torch.widened(tensor(drawn[number])) for number in call.results]
         if len(values) == 2 and args and call.word == "native_dropout":
