@@ -9,9 +9,9 @@ overflows, the evidence is in the places of the wrong elements.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -41,9 +41,10 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
     if wide.size > _LARGEST or not (special if problem.op.function else wrong).any():
         return None
     forms, tried = problem.once(_forms, lambda: list(_forms(problem))), 0
-    ranges = (f for f in _formats(problem) if f.emax <= problem.format.emax)
+    formats = dict.fromkeys((problem.format, BINARY32, BINARY16))
+    ranges = [format for format in formats if format.emax <= problem.format.emax]
     for format, form in itertools.product(ranges, forms):
-        for name, own, model in _models(problem, output, form, format):
+        for name, own, model in _models(problem, output, form, ranges, format):
             tried += 1
             lost = _lost(problem, output, wide, wrong, own, model)
             if lost is not None and not np.any(special & ~lost):
@@ -60,30 +61,22 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
     return None
 
 
-def _formats(problem: Problem) -> list[Format]:
-    """That intermediates may have."""
-    return list(dict.fromkeys((problem.format, BINARY32, BINARY16)))
-
-
 def _models(
-    problem: Problem, output: str, form: Any, format: Format
+    problem: Problem, output: str, form: Any, ranges: list[Format], format: Format
 ) -> Iterator[tuple[str, Doubles, Doubles]]:
     """Each primitive that exceeds the format, the form's output, and what its overflow gives."""
 
-    def computed(formula: Any) -> Arrays:
+    def computed(chosen: int = 0) -> tuple[Arrays, dict[Format, dict[int, Node]]]:
+        beyond: dict[Format, dict[int, Node]] = {format: {} for format in ranges}
+        formula = edits.overflowing(form, format, chosen, beyond)
         asked = problem.direction, formula, problem.inputs, problem.params
-        return problem.definition.computed(*asked, BINARY64)
+        return problem.definition.computed(*asked, BINARY64), beyond
 
-    def watched() -> tuple[Arrays, dict[Format, dict[int, Node]]]:
-        beyond: dict[Format, dict[int, Node]] = {format: {} for format in _formats(problem)}
-        return computed(edits.watched(form, beyond)), beyond
-
-    answers, beyond = problem.once((_models, form), watched)
-    own = answers.get(output, np.zeros(0))
-    own = np.asarray(problem.truth.reference[output]) if format is BINARY64 else own
+    answers, beyond = problem.once((_models, form), computed)
+    right = problem.truth.reference if format is BINARY64 else answers
+    own = np.asarray(right.get(output, np.zeros(0)))
     for number, node in sorted(beyond[format].items(), key=itemgetter(0)):
-        overflowing = functools.partial(computed, edits.overflowing(form, format, number))
-        model = problem.once((_models, form, format, number), overflowing)
+        model, _ = problem.once((_models, form, format, number), partial(computed, number))
         yield formula_of(node), own, model.get(output, np.zeros(0))
 
 

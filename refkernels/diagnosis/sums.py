@@ -88,14 +88,10 @@ def _ordered(product: Product, got: Array, output: str) -> list[Claim]:
     alike = [evidence.agreement(shares, count) for count in (1, got.size)]
     if not claims and misses:
         share, order = max(misses.values(), key=lambda pair: pair[0])
-        claims = [_nearest(share, order, sampled_sum.sampled.size, output)]
+        outcome = Outcome(False, round(share * sampled_sum.sampled.size), sampled_sum.sampled.size)
+        claims = [Claim(ORDER, output, Prediction(outcome=outcome), {"sampled": True}, order.name)]
     claims = [claim.beside(alike[claim.prediction.against is None]) for claim in claims]
     return [replace(claim, trials=0 if k else tried) for k, claim in enumerate(claims)]
-
-
-def _nearest(share: float, order: Order, elements: int, output: str) -> Claim:
-    outcome = Outcome(False, round(share * elements), elements)
-    return Claim(ORDER, output, Prediction(outcome=outcome), {"sampled": True}, order.name)
 
 
 def _replayed(product: Product, order: Order, got: Array, output: str) -> list[Claim]:

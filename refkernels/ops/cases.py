@@ -29,7 +29,8 @@ def case(
     """The case "op/regime[key=value,...,seed=0]". `arrays` draws the inputs and the cotangent in
     float64 from a generator, for a dtype. They are rounded once to that dtype; integers stay
     unchanged."""
-    listed = ",".join(f"{key}={_short(value)}" for key, value in parameters.items())
+    texts = (f"{x:g}" if isinstance(x, float) else str(x) for x in parameters.values())
+    listed = ",".join(map("{}={}".format, parameters, texts))
     name = f"{op}/{regime}[{listed}{',' if listed else ''}seed={seed}]"
     build = partial(_build, arrays, dict(params or {}), seed)
     return Case(name, op, regime, dict(parameters), seed, build, dtypes, directions)
@@ -39,10 +40,6 @@ def listed(op: str, *described: Any, **shared: Any) -> Callable[[], list[Case]]:
     """The cases of an op, each by what `case` takes after the op's name; `shared`: by name. They
     are appended, never changed."""
     return lambda: [case(op, *arguments, **shared) for arguments in described]
-
-
-def _short(value: int | float | str) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _build(

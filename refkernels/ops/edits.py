@@ -46,31 +46,23 @@ def edited(formula: Formula, rule: Rule) -> Formula:
     return read
 
 
-def watched(formula: Formula, beyond: Mapping[Format, dict[int, Node]]) -> Formula:
-    """The formula. `beyond` receives, by format, the primitives by number that exceed its range
-    somewhere."""
-
-    def changed(number: int, node: Node, array: Any) -> None:
-        for format, exceeding in beyond.items():
-            if _too_large(array, format).any():
-                exceeding.setdefault(number, node)
-
-    return edited(formula, functools.partial(_each_rounded, changed))
-
-
-def overflowing(formula: Formula, format: Format, chosen: int) -> Formula:
-    """The formula with results of its `chosen` primitive beyond the format's range infinite."""
+def overflowing(
+    formula: Formula, format: Format, chosen: int, beyond: Mapping[Format, dict[int, Node]]
+) -> Formula:
+    """The formula with results of its `chosen` primitive beyond the format's range infinite.
+    `beyond` receives, by format, the primitives by number that exceed the range somewhere."""
 
     def changed(number: int, node: Node, array: Any) -> Any:
+        size, large = np.abs(array), dict[Format, Any]()
+        for other, exceeding in beyond.items():
+            end = 2.0 * 2.0**other.emax
+            large[other] = (size >= end) & (np.isfinite(size) | np.isinf(end))  # infinite: binary64
+            if large[other].any():
+                exceeding.setdefault(number, node)
         infinite = np.copysign(np.inf, array)
-        return np.where(_too_large(array, format), infinite, array) if number == chosen else None
+        return np.where(large[format], infinite, array) if number == chosen else None
 
     return edited(formula, functools.partial(_each_rounded, changed))
-
-
-def _too_large(array: Any, format: Format) -> Any:
-    size, end = np.abs(array), 2.0 * 2.0**format.emax
-    return (size >= end) & (np.isfinite(size) | np.isinf(end))  # binary64 has overflowed
 
 
 def _each_rounded(changed: Changed, graph: Graph) -> Mapping[Node, Replacement]:

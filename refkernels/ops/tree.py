@@ -14,6 +14,8 @@ from typing import Any
 
 from refkernels.arguments import as_mapping
 
+_class = functools.cache(namedtuple)
+
 
 def tree(name: str, values: Mapping[str, Any]) -> Any:
     """The values of these (dotted) names as a tree; `name` is the name of the tuple's class."""
@@ -35,11 +37,6 @@ def _grown(name: str, values: Mapping[str, Any]) -> Any:
         for first, value in branches.items()
     }
     return _class(name, tuple(fields))(**fields)
-
-
-@functools.cache
-def _class(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields)
 
 
 def leaves(node: Any, prefix: str = "") -> dict[str, Any]:

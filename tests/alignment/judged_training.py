@@ -112,10 +112,6 @@ def coupled(parameters):
     return torch.optim.Adam(parameters, 1e-2, weight_decay=0.1, decoupled_weight_decay=True)
 
 
-def damped(parameters):
-    return torch.optim.SGD(parameters, 0.1, momentum=0.9, dampening=0.3)
-
-
 WEIGHTS = torch.tensor([0.1, 2.0, 0.7])
 WRAPPED = nn.utils.parametrizations.weight_norm
 TRAININGS = {
@@ -128,7 +124,7 @@ TRAININGS = {
     "late": {"model": lambda: Late(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3))},
     "late_sgd": {
         "model": lambda: Late(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3)),
-        "optimizer": damped,
+        "optimizer": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, dampening=0.3),
     },
     "decoupled": {"optimizer": coupled},
     "bfloat16": {"model": lambda: mlp().bfloat16(), "dtype": torch.bfloat16},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partialmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +84,8 @@ def each(planted: list[Planted]) -> Any:
 
 
 class Asked:
-    """What adds kernels of an op to a list."""
+    """What adds kernels of an op to a list, each with its cause and some of the details that are
+    told: "interval" is a number that lies in it. A right kernel's cause is None."""
 
     def __init__(
         self, planted: list[Planted], op: str | Op, inputs: Mapping[str, Any], kind: Any = F,
@@ -91,23 +93,13 @@ class Asked:
     ) -> None:  # fmt: skip
         self.planted, self.question = planted, (op, inputs, params, kind)
 
-    def __call__(self, cause: str | None, kernel: Callable[..., Any], **details: Any) -> None:
-        """A cause that is proven, with some of the details that are told; None of a right kernel.
-        The detail "interval" is a number that lies in it."""
-        self.planted.append(Planted(*self.question, cause, kernel, details))
+    def _add(
+        self, claim: str, cause: str | None, kernel: Callable[..., Any], **details: Any
+    ) -> None:
+        self.planted.append(Planted(*self.question, cause, kernel, details, claim))
 
-    def matched(self, cause: str, kernel: Callable[..., Any]) -> None:
-        """A cause that is nearly sure."""
-        self.planted.append(Planted(*self.question, cause, kernel, {}, "matched"))
-
-    def consistent(self, cause: str, kernel: Callable[..., Any], **details: Any) -> None:
-        """A cause that is named first, and not sure."""
-        self.planted.append(Planted(*self.question, cause, kernel, details, "consistent"))
-
-    def never(self, cause: str, kernel: Callable[..., Any]) -> None:
-        """A cause that is not told."""
-        self.planted.append(Planted(*self.question, cause, kernel, {}, "never"))
-
-    def unsure(self, cause: str, kernel: Callable[..., Any]) -> None:
-        """A cause that is neither proven nor matched."""
-        self.planted.append(Planted(*self.question, cause, kernel, {}, "unsure"))
+    __call__ = partialmethod(_add, "proven")
+    matched = partialmethod(_add, "matched")  # it is nearly sure
+    consistent = partialmethod(_add, "consistent")  # it is named first, and not sure
+    never = partialmethod(_add, "never")  # it is not told
+    unsure = partialmethod(_add, "unsure")  # it is neither proven nor matched

@@ -17,12 +17,9 @@ def sums(value):
     """(count, Σ|x|, Σx², Σx, Σx³, Σ|c|, Σc) in float64, c = x / (1 + |x|): c tells small numbers
     beside large ones. What masks with infinity or a format's least number is seen by c alone."""
     x = value.detach().double().resolve_neg().numpy()  # its sums take a tenth of torch's time
-    size = np.abs(x)
     with np.errstate(invalid="ignore"):
-        c = x / (1.0 + size)
-    if not size.max(initial=0.0) < HUGE:
-        c = np.where(np.isinf(x), np.sign(x), c)
-        c, x = np.where(np.isnan(c), 2.0, c), np.where(size < HUGE, x, 0.0)
+        c = np.where(np.isinf(x), np.sign(x), x / (1.0 + np.abs(x)))
+    c, x = np.where(np.isnan(c), 2.0, c), np.where(np.abs(x) < HUGE, x, 0.0)
     square = x * x
     parts = np.abs(x), square, x, square * x, np.abs(c), c
     return (x.size, *(float(part.sum()) for part in parts))

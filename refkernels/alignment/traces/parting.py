@@ -135,7 +135,7 @@ def rounded(pair, alikes, slot):
     value, number = pair.b.run.values[slot], pair.b.run.made[slot]
     size = float(value.norm()) or 1.0
     far = [(float((pair.a.run.values[s] - value).norm()) / size, s) for s in alikes]
-    unit = torch.finfo(pair.b.program.dtype(number)).eps / 2
+    unit = torch.finfo(pair.b.program.recorded(number).dtype).eps / 2
     return pair.a.run.values[min(far)[1]].clone() if far and min(far)[0] <= NEAR * unit else None
 
 

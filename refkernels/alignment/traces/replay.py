@@ -73,12 +73,12 @@ class RecordedProgram:
         self.loss, self.unseen = record["loss"], record["unseen"]
         self.header = header
 
-    def leaf(self, number):
-        """A leaf's value, in float64."""
+    def recorded(self, number):
+        """A leaf's value, in the format in which it was recorded."""
         name = self.leaves[number]
         if name not in self.header:
             raise Unseen("%s was not recorded" % name)
-        return in_torch.widened(self.tensor(name))
+        return self.tensor(name)
 
     def owner(self, number):
         """The name of the parameter or buffer that a leaf is, or None."""
@@ -88,10 +88,6 @@ class RecordedProgram:
     def is_buffer(self, number):
         """Whether a leaf is a buffer, which calls may change that do not say so."""
         return self.leaves.get(number, "").startswith("buffers/")
-
-    def dtype(self, number):
-        """The format in which a leaf was recorded."""
-        return self.tensor(self.leaves[number]).dtype
 
     def run(self, edits=None, tables=None, opened=()):
         return ExactRun(self, edits or {}, tables or {}, opened)
@@ -130,7 +126,7 @@ class ExactRun:
         """The slot of a tensor that a call reads, now."""
         if number not in self.state:
             value = self.tables.get(number)
-            value = self.program.leaf(number) if value is None else value.clone()
+            value = in_torch.widened(self.program.recorded(number) if value is None else value)
             self._live[number] = value
             self._groups.setdefault(value.untyped_storage()._cdata, set()).add(number)
             held = value.clone() if self.program.is_buffer(number) else value
@@ -219,9 +215,7 @@ def in_float64(value, given):
         return type(value)([in_float64(item, given) for item in value])
     if isinstance(value, dict):
         return {name: in_float64(item, given) for name, item in value.items()}
-    if isinstance(value, torch.device):
-        return torch.device("cpu")
-    value = given(value)
+    value = torch.device("cpu") if isinstance(value, torch.device) else given(value)
     return value if isinstance(value, torch.Tensor) else in_torch.widened(value)
 
 
@@ -243,7 +237,7 @@ def evaluate(run, call, given, edit=None):
         function, args, kwargs, made = edit(run, function, args, kwargs)
         if made is not None:
             return [made] * max(len(call.results), 1)
-    args, kwargs = in_float64(args, given), in_float64(kwargs, given)
+    args, kwargs = in_float64((args, kwargs), given)
     if call.draws and all(number in drawn for number in call.results):
         values = [in_torch.widened(tensor(drawn[number])) for number in call.results]
         if len(values) == 2 and args and call.word == "native_dropout":

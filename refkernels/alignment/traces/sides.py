@@ -52,12 +52,8 @@ class Side:
 
     def weights(self):
         """Leaves that are parameters or buffers, by name."""
-        found = {}
-        for number, slot in self.run.at_leaf.items():
-            name = self.program.owner(number)
-            if name is not None:
-                found[name] = self.run.values[slot]
-        return found
+        owned = ((self.program.owner(n), slot) for n, slot in self.run.at_leaf.items())
+        return {name: self.run.values[slot] for name, slot in owned if name is not None}
 
 
 def full_word(call):

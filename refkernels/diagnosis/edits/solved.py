@@ -257,12 +257,10 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         return bool(np.count_nonzero(spoilt) > CHANCE * np.count_nonzero(changed))
 
     begin = _between(knob.ordered, spoils)
-    if begin is None:
-        return None
+    others = (known for known in map(predict, knob.starts) if known is not None)
+    if begin is None or not (begin or any(y.tobytes() != present.tobytes() for y in others)):
+        return None  # any limit spoils something, or no value changes anything
     starts = begin or sorted(knob.starts, key=at)[:_BEST_STARTS]
-    changed = (known for known in map(predict, knob.starts) if known is not None)
-    if not any(known.tobytes() != present.tobytes() for known in changed):
-        return None  # the output does not depend on it
     most, reached = target.seen.distance(present), list[float]()
     for start in starts:
         reached += _newton(target.seen.got, predict, at, start)

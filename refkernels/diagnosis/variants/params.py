@@ -53,7 +53,8 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     which depend on it share, else one for each."""
     if problem.op.definition is None:
         return
-    for name, asked in _floats(problem):
+    settings = {**problem.op.params, **problem.params}.items()
+    for name, asked in ((n, x) for n, x in settings if isinstance(x, float) and math.isfinite(x)):
         answer = functools.cache(functools.partial(_answer, problem, name))
         found = [
             solution
@@ -68,12 +69,6 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             found = [found[0]._replace(low=low, value=best, high=high)]
         for solution in found:
             yield from _told(problem, outputs, name, asked, solution)
-
-
-def _floats(problem: Problem) -> Iterator[tuple[str, float]]:
-    """The params that may have another value, and the values that were asked for."""
-    asked = {**problem.op.params, **problem.params}.items()
-    return ((name, x) for name, x in asked if isinstance(x, float) and math.isfinite(x))
 
 
 def _told(
@@ -120,10 +115,10 @@ def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> b
 
 def _answer(problem: Problem, name: str, value: float) -> Arrays:
     """The outputs of the first form in float64; none where the param has no such value."""
-    definition = problem.definition
-    form, params = definition.first(problem.direction), {**problem.params, name: value}
+    form, params = problem.definition.first(problem.direction), {**problem.params, name: value}
+    asked = problem.direction, form, problem.inputs, params
     try:
-        return definition.computed(problem.direction, form, problem.inputs, params, BINARY64)
+        return problem.definition.computed(*asked, BINARY64)
     except ValueError:
         return {}
 
