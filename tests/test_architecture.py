@@ -136,7 +136,6 @@ def test_imports_by_a_string_are_declared() -> None:
         "refkernels.cli.app",  # a command, when it is used
         "refkernels.contexts",
         "refkernels.diagnosis.explanation",
-        "refkernels.diagnosis.models",  # its own modules, by op
         "refkernels.metrology",
         "refkernels.reporting",
         "refkernels.registry",

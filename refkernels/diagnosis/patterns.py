@@ -95,33 +95,21 @@ def _computed_in_float32(problem: Problem, output: str, got: Array, wrong: Array
 def drop_unexplained(candidates: list[Candidate]) -> list[Candidate]:
     """The candidates, without patterns that only locate an error, or that only name its format or
     its value, where another cause explains it; and without fitted numbers beside other answers."""
-    explained = {
-        candidate.output
-        for candidate in candidates
-        if not candidate.ruled_out
-        and (
-            candidate.cause in _REASONS
-            or "negative" in candidate.details
-            or _is_an_answer(candidate)
-        )
-    }
-    named = {
-        candidate.output
-        for candidate in candidates
-        if candidate.cause not in FITTED and not candidate.ruled_out and _is_an_answer(candidate)
-    }
+    fitting = [candidate for candidate in candidates if not candidate.ruled_out]
+    answered = [(c.output, c.cause) for c in fitting if _is_an_answer(c)]
+    reasons = (c for c in fitting if c.cause in _REASONS or "negative" in c.details)
+    explained = {c.output for c in reasons} | {output for output, _ in answered}
+    named = {output for output, cause in answered if cause not in FITTED}
     special = *specials.CAUSES, specials.ZERO_DECAY
     weaker = (*PLACES, *special, thresholds.CAUSE, "float32_cast", VALUE)
-    return [
-        candidate
-        for candidate in candidates
-        if (
-            candidate.cause not in weaker
-            or candidate.output not in explained
-            or _is_an_answer(candidate)
+
+    def says_less(candidate: Candidate) -> bool:
+        weak = candidate.cause in weaker and not _is_an_answer(candidate)
+        return (weak and candidate.output in explained) or (
+            candidate.cause in FITTED and candidate.output in named
         )
-        and (candidate.cause not in FITTED or candidate.output not in named)
-    ]
+
+    return [candidate for candidate in candidates if not says_less(candidate)]
 
 
 def _is_an_answer(candidate: Candidate) -> bool:

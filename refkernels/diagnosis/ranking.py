@@ -193,9 +193,16 @@ def _ranked_output(
         for candidate in named
         if candidate.cause != ORDER or candidate.model not in blamed
     ]
-    without_prediction = [candidate for candidate in candidates if candidate.prediction is None]
-    return (
-        kept + [replace(rival.candidate, confidence=None) for rival in beaten] + without_prediction
+    unweighed = [candidate for candidate in candidates if candidate.prediction is None]
+    kept = [replace(c, confidence="consistent") if _fits_worse(c, unweighed) else c for c in kept]
+    return kept + [replace(rival.candidate, confidence=None) for rival in beaten] + unweighed
+
+
+def _fits_worse(candidate: Candidate, unweighed: Sequence[Candidate]) -> bool:
+    """Whether another cause, which no bits can weigh, leaves an error clearly smaller."""
+    others = (c for c in unweighed if c.cause != candidate.cause and not c.ruled_out)
+    return candidate.over_plain is not None and any(
+        c.over_plain is not None and not candidate.fits_as_well_as(c) for c in others
     )
 
 

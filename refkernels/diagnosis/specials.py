@@ -63,10 +63,7 @@ def _of_zero_decay(problem: Problem, output: str, wide: Doubles, wrong: Array) -
     if output == "param" and not problem.params["weight_decay"]:
         answers.append(exact + 0.0 * to_float64(param))
     if any(np.array_equal(np.isnan(answer) & ~np.isnan(exact), wrong) for answer in answers):
-        claim = located(ZERO_DECAY, output, wrong)
-        assert claim.prediction.wrong is not None
-        bits_gained = places.shared(problem, output, wrong, places.by_unit(problem, output, wrong))
-        yield replace(claim, prediction=replace(claim.prediction, bits_gained=bits_gained))
+        yield _by_places(problem, located(ZERO_DECAY, output, wrong), wrong)
 
 
 def _by_places(problem: Problem, claim: Claim, marked: Array) -> Claim:

@@ -34,9 +34,8 @@ def early(problem: Problem, output: str, wrong: Array) -> Claim | None:
     rows = len(by_row)
     first = int(np.argmax(wrong_rows))
     number = int(np.count_nonzero(wrong_rows))
-    if min(first, number) < _FEWEST:
-        return None
-    if 2 * np.count_nonzero(by_row) < by_row[first:].size:
+    mostly = 2 * np.count_nonzero(by_row) >= by_row[first:].size
+    if min(first, number) < _FEWEST or not mostly:
         return None
     exact = np.asarray(problem.truth.reference[output]).reshape(by_row.shape)[first - 1 : first + 1]
     if not np.any(~np.isfinite(exact).all(axis=1) | ~exact.any(axis=1)):
@@ -58,13 +57,8 @@ def _ordered(problem: Problem, rows: int, first: int) -> bool:
         if x.ndim < 2 or x.size != rows * x.shape[-1] or x.dtype.kind in "biu":
             continue
         values = to_float64(x).reshape(rows, -1)
-        finite = np.isfinite(values)
-        finite_values = np.where(finite, values, 0.0)
-        for size in (
-            finite_values.max(axis=1),
-            finite_values.min(axis=1),
-            np.abs(finite_values).sum(axis=1),
-        ):
+        finite = np.where(np.isfinite(values), values, 0.0)
+        for size in (finite.max(axis=1), finite.min(axis=1), np.abs(finite).sum(axis=1)):
             before, after = size[:first], size[first + 1 :]
             if after.max() < before.min() or before.max() < after.min():
                 return True

@@ -35,26 +35,38 @@ def test_a_moment_with_other_weights_is_no_multiple_of_the_gradient(factor: floa
         assert "gradient_multiplied" not in sure(explanation)
 
 
+def of_sgd(buf: np.ndarray, param: np.ndarray, lr: float) -> Explanation:
+    inputs, outputs = {"param": PARAM, "grad": GRAD, "buf": M}, {"param": param, "buf": buf}
+    return refkernels.explain("sgd", inputs, outputs, {"lr": lr, "momentum": 0.9, "step": 3})
+
+
 def test_lr_inside_the_momentum_is_no_multiple_of_the_gradient() -> None:
     for lr in (0.01, 0.125):
         buf = F(0.9) * M + F(lr) * GRAD
-        outputs = {"param": PARAM - buf, "buf": buf}
-        inputs = {"param": PARAM, "grad": GRAD, "buf": M}
-        explanation = refkernels.explain(
-            "sgd", inputs, outputs, {"lr": lr, "momentum": 0.9, "step": 3}
-        )
-        assert "gradient_multiplied" not in sure(explanation)
+        assert "gradient_multiplied" not in sure(of_sgd(buf, PARAM - buf, lr))
 
 
 def test_an_averaged_momentum_is_proven_although_a_tenth_of_the_gradient_is_near() -> None:
     buf = F(0.9) * M + F(0.1) * GRAD
-    outputs = {"param": PARAM - F(0.01) * buf, "buf": buf}
-    inputs = {"param": PARAM, "grad": GRAD, "buf": M}
-    explanation = refkernels.explain(
-        "sgd", inputs, outputs, {"lr": 0.01, "momentum": 0.9, "step": 3}
-    )
+    explanation = of_sgd(buf, PARAM - F(0.01) * buf, 0.01)
     assert (explanation.cause, explanation.confidence) == ("averaged_momentum", "proven")
     assert sure(explanation) == {"averaged_momentum"}
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_what_leaves_more_than_a_variance_by_one_pass_would_is_not_sure(seed: int) -> None:
+    """Of float16, at mean / std = 100: an eps outside or a rounded rstd comes near by chance."""
+    rng = np.random.default_rng(seed)
+    x = (rng.standard_normal((4, 12, 50)) + 100).astype(F).astype(np.float16)
+    affine = (a + 0.2 * rng.standard_normal(12) for a in (1, 0))
+    weight, bias = (array.astype(F).astype(np.float16) for array in affine)
+    group = x.astype(F).reshape(4, 3, 200)
+    mean, squares = (np.add.reduce(t, -1, keepdims=True) / F(200) for t in (group, group * group))
+    y = ((group - mean) * (F(1) / np.sqrt(squares - mean * mean + F(1e-5)))).reshape(x.shape)
+    y = (y * weight.astype(F)[:, None] + bias.astype(F)[:, None]).astype(np.float16)
+    asked = {"x": x, "weight": weight, "bias": bias}
+    explanation = refkernels.explain("group_norm", asked, {"y": y}, {"num_groups": 3})
+    assert sure(explanation) <= {"naive_variance"}
 
 
 @pytest.mark.parametrize("factor", [2.0, math.sqrt(2.0), math.sqrt(8.0)])

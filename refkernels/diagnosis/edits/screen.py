@@ -228,6 +228,10 @@ class Screen:
         no answer depends on how fast a machine is."""
         return int(1.0 / self._cost(self.program.nodes))
 
+    def affected(self, changes: Edits) -> int:
+        """How many nodes depend on what is changed."""
+        return len(set(_affected(self.program.users, changes)))
+
     def _cost(self, nodes: Collection[Node]) -> float:
         """Of reading nodes, in budgets; a gradient goes through all of them."""
         nodes = self.program.nodes if self.derive else nodes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from refkernels.diagnosis.edits.screen import Screen, maxima
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
 from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
+from refkernels.diagnosis.problem import READABLE, Answer, Array, Arrays, Problem
 from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.wrong import judged_wrong
 from refkernels.ops import edits as editing
@@ -35,6 +35,7 @@ _MANY = 8  # places that are alike: all of them first, then each
 _FIRST = 16  # edits, of which every two are tried together
 _SAVED = 0.5  # bits that an edit saves of each element
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
+_SOLVING = 0.5  # budgets for the most promising numbers
 _READINGS = 16  # about as many as solving for a number takes
 _MOST = 4.0  # budgets: the search begins no stage when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
@@ -47,15 +48,11 @@ def explaining(
     elements that they change, by output; `price`: the bits that say which."""
     found, tried = _search(problem, outputs, block)
     for finding, saved in _worthwhile(found, outputs, tried, price):
-        try:
-            variant = _variant(finding, tried)
-        except (ValueError, IndexError):
-            continue  # it fits the rows that were read, and not all of them
-        yield variant
-        if not any(_explains(problem, outputs[name], variant, name) for name in saved):
+        yield from _variants([finding], tried)
+        if not any(_explains(finding, outputs[name], name) for name in saved):
             # Another program with the same edit rounds otherwise.
             twins = (t for t in found if t.screen is not finding.screen and t.is_same(finding))
-            yield from (_variant(twin, tried) for twin in itertools.islice(twins, 1))
+            yield from _variants(itertools.islice(twins, 1), tried)
 
 
 def formulas_of(
@@ -98,20 +95,29 @@ def _search(
         *((stage, first) for stage in (*_ONE, _both, _pairs)),
         *((stage, others) for stage in _ONE),
     ):
-        open_outputs = [n for n in outputs if not any(finding.ends(n) for finding in found)]
-        for screen in screens if open_outputs else ():
-            if sum(s.spent for s in (*first, *others)) < _MOST and screen.has_a_program:
+        open_outputs = [name for name, got in outputs.items() if not _ended(found, got, name)]
+        spent = sum(screen.spent for screen in (*first, *others))
+        for screen in screens if open_outputs and spent < _MOST else ():
+            if screen.has_a_program:
                 more, trials = further(screen, singles, open_outputs)
                 found.extend(more)
                 tried += trials
     return found, tried
 
 
-def _explains(problem: Problem, got: Array, variant: Variant, name: str) -> bool:
+def _ended(found: list[NearEdits], got: Array, name: str) -> bool:
+    """Whether a finding leaves of an output what rounding leaves, and the nearest does so by the
+    oracle's answer too: what is too little for the screen may be beyond the bound."""
+    ending = [finding for finding in found if finding.ends(name)]
+    return bool(ending) and _explains(min(ending, key=lambda one: one.cost(name)), got, name)
+
+
+def _explains(finding: NearEdits, got: Array, name: str) -> bool:
     """Whether what an edit leaves of an output is mere rounding."""
-    if np.shape(variant.answer.reference[name]) != got.shape:
+    answer = _answer(finding)
+    if answer is None or np.shape(answer.reference[name]) != got.shape:
         return False
-    result = fit(problem, name, got, variant.answer)
+    result = fit(finding.screen.problem, name, got, answer)
     return result is not None and result.ordinary
 
 
@@ -219,8 +225,9 @@ def _numbers(
     screen: Screen, singles: list[NearEdits], outputs: list[str], constant: bool
 ) -> tuple[list[NearEdits], int]:
     """The constants of other values, or the limits and factors of a result, that explain an output,
-    at their nearest values, as many as the budget allows; and how many were tried. A limit explains
-    no output inside its bound: what saturates or cancels in a right form has a limit too."""
+    at their nearest values, as many as the budget allows, those that few results depend on first;
+    and how many were tried. A limit explains no output inside its bound: what saturates or cancels
+    in a right form has a limit too."""
     names = set(outputs) & set(screen.names)
     beyond = {n for n in names if judged_wrong(screen.problem, n, screen.outputs[n]).any()}
     # Some value of any knob gives a single number.
@@ -231,23 +238,25 @@ def _numbers(
         if (knob.kind == CONSTANT or knob.begins) == constant
         and (key := screen.key_of(knob)) not in screen.missed
     ]
-    most, tried = screen.spent + 1.0, 0
+    families.sort(key=lambda known: screen.affected(known[0].changes(1.0)))
+    most, promising = screen.spent + 1.25, list[tuple[float, Knob, Hashable, list[str]]]()
     whole = any(np.array_equal(y, np.rint(y)) for y in screen.base.values())
+    for tried, (knob, key) in enumerate(families):
+        if screen.spent > most - _SOLVING:
+            families = families[:tried]
+            break
+        if affected := _reached(screen, knob, names if knob.kind == CONSTANT else beyond, whole):
+            readings = (screen.predicted(knob.changes(start)) for start in knob.starts)
+            costs = (screen.costs(read)[0][affected[0]] for read in readings if read is not None)
+            share = min(costs, default=math.inf) / max(screen.before[0][affected[0]], 1.0)
+            promising.append((share, knob, key, affected))
+        else:
+            screen.missed.add(key)
     found: list[NearEdits] = []
-    for knob, key in families:
+    for _, knob, key, affected in sorted(promising, key=lambda known: known[0]):
         if screen.spent > most:
             break
-        tried += 1
         before = len(found)
-        strongest = float(knob.ordered[-1]) if knob.ordered.size else knob.starts[0]
-        stepped = (knob.kind == CONSTANT or whole) and screen.predicted(knob.changes(knob.nudged))
-        in_steps = stepped and all(np.array_equal(stepped[n], screen.base[n]) for n in stepped)
-        grows = knob.begins or bool(knob.ordered.size or in_steps)
-        reached = names if knob.kind == CONSTANT else beyond
-        far = (strongest, 1.0) if knob.kind == CONSTANT else (strongest,)
-        ends = knob.starts if in_steps else far  # 2^10 times 1e-12 may change nothing
-        touched = (screen.touched(knob.changes(end), reached, grows) for end in ends)
-        affected = next(filter(None, touched), [])
         for name in affected:
             finding = _solved(screen, knob, name)
             found += [finding] if finding is not None and finding.fits(name) else []
@@ -255,7 +264,19 @@ def _numbers(
                 break
         if len(found) == before:
             screen.missed.add(key)
-    return found, tried
+    return found, len(families)
+
+
+def _reached(screen: Screen, knob: Knob, names: set[str], whole: bool) -> list[str]:
+    """The outputs whose wrong elements a knob changes, the least right one first."""
+    strongest = float(knob.ordered[-1]) if knob.ordered.size else knob.starts[0]
+    stepped = (knob.kind == CONSTANT or whole) and screen.predicted(knob.changes(knob.nudged))
+    in_steps = stepped and all(np.array_equal(stepped[n], screen.base[n]) for n in stepped)
+    grows = knob.begins or bool(knob.ordered.size or in_steps)
+    far = (strongest, 1.0) if knob.kind == CONSTANT else (strongest,)
+    ends = knob.starts if in_steps else far  # 2^10 times 1e-12 may change nothing
+    touched = (screen.touched(knob.changes(end), names, grows) for end in ends)
+    return next(filter(None, touched), [])
 
 
 def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) -> NearEdits | None:
@@ -342,15 +363,28 @@ def _firsts(screen: Screen, singles: list[NearEdits], output: str) -> list[tuple
     return list(chosen.values())[:_FIRST]
 
 
-def _variant(finding: NearEdits, tried: int) -> Variant:
-    """The finding as a question of its own, under the first of its chains."""
-    problem, (cause, details) = finding.screen.problem, _cause(finding)
-    formula, right = _formula(finding)
-    if any(edit.family == "arithmetic" for edit in finding.chain):
-        answer = beside.answer(problem, formula, right)
-    else:
-        answer = formulas.answer(problem, formula)
-    return Variant(cause, details, answer, trials=tried, price=finding.price)
+def _variants(findings: Iterable[NearEdits], tried: int) -> Iterator[Variant]:
+    """Findings as questions of their own, each under the first of its chains."""
+    for finding in findings:
+        if (answer := _answer(finding)) is not None:
+            yield Variant(*_cause(finding), answer, trials=tried, price=finding.price)
+
+
+def _answer(finding: NearEdits) -> Answer | None:
+    """The oracle's answer with the finding's edits; None where they fit the rows that were read,
+    and not all of them."""
+    problem, chain = finding.screen.problem, finding.chain
+
+    def find() -> Answer | None:
+        try:
+            formula, right = _formula(finding)
+            if any(edit.family == "arithmetic" for edit in chain):
+                return beside.answer(problem, formula, right)
+            return formulas.answer(problem, formula)
+        except (ValueError, IndexError):
+            return None
+
+    return problem.once((_answer, finding.screen, chain), find)
 
 
 def _formula(finding: NearEdits) -> tuple[Whole, Whole]:
@@ -404,7 +438,7 @@ def _first(
 
 _limits = functools.partial(_numbers, constant=False)
 _repeated = functools.partial(_single, repeated=True)
-_ONE = (_first, _ranges, _repeated, _moved, _limits)  # stages that look for one fault
+_ONE = (_first, _ranges, _repeated, _limits, _moved)  # stages that look for one fault
 
 
 def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Graph) -> Edits:

@@ -7,15 +7,13 @@ of products, functions of one variable, formulas) asks the `Op` instead.
 
 from __future__ import annotations
 
-import functools
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Algorithms, Candidate, Claim, Questions
-from refkernels.diagnosis.models import slopes
+from refkernels.diagnosis.models import circular, clipping, rotation, slopes, smoothing
+from refkernels.diagnosis.models.layernorm import algorithms as layernorm
 from refkernels.diagnosis.problem import Array, Problem
 from refkernels.op import Op
 
@@ -40,42 +38,25 @@ class Known:
     rows: int = 0
 
 
-# Of `Known`'s fields, by op: functions of the modules beside this one.
-_SOURCES: dict[tuple[str, ...], dict[str, Any]] = {
-    ("sin", "cos", "tan"): {
-        "questions": "circular.reductions circular.other_units",
-        "errors": "circular.errors",
-    },
-    ("clip_by_norm",): {"questions": "clipping.by_groups"},
-    ("clip_by_global_norm",): {"questions": "clipping.by_groups clipping.by_other_tensors"},
-    ("cross_entropy",): {"questions": "smoothing.in_float32"},
-    ("rotary",): {"questions": "rotation.narrow_tables"},
-    ("layernorm",): {
-        "rounded": "layernorm.algorithms.find",
-        "run": "layernorm.algorithms.run",
-        "rows": 32,  # cores earn 8 bits each
-    },
-    tuple(slopes.GRADIENTS): {"algorithms": "slopes.find"},
+_OF_ANGLES = Known(
+    questions=(circular.reductions, circular.other_units),
+    errors=circular.errors,
+)
+_OF_OPS: dict[str, Known] = {
+    **dict.fromkeys(("sin", "cos", "tan"), _OF_ANGLES),
+    "clip_by_norm": Known(questions=(clipping.by_groups,)),
+    "clip_by_global_norm": Known(questions=(clipping.by_groups, clipping.by_other_tensors)),
+    "cross_entropy": Known(questions=(smoothing.in_float32,)),
+    "rotary": Known(questions=(rotation.narrow_tables,)),
+    "layernorm": Known(
+        rounded=(layernorm.find,),
+        run=layernorm.run,
+        rows=32,  # cores earn 8 bits each
+    ),
+    **dict.fromkeys(slopes.GRADIENTS, Known(algorithms=(slopes.find,))),
 }
 
 
 def of(op: Op) -> Known:
     """The knowledge of an op; empty for most."""
-    return _of(op.name)
-
-
-@functools.cache
-def _of(name: str) -> Known:
-    given = next((sources for ops, sources in _SOURCES.items() if name in ops), {})
-    found: dict[str, Any] = {
-        field: tuple(map(_function, names.split()))
-        if field in ("questions", "algorithms", "rounded")
-        else (_function(names) if isinstance(names, str) else names)
-        for field, names in given.items()
-    }
-    return Known(**found)
-
-
-def _function(name: str) -> Any:
-    module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(f"{__package__}.{module}"), function)
+    return _OF_OPS.get(op.name, Known())

@@ -72,15 +72,12 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if definition is None or problem.format is formats.BINARY32:
         return
     params = {**problem.op.params, **problem.params}
-    narrow = {
-        name: float(formats.round_to(np.array(value), held))
+    changed = {
+        name: narrow
         for name, value in params.items()
         if isinstance(value, float)
-    }
-    changed = {
-        name: value
-        for name, value in narrow.items()
-        if value != params[name] and value in definition.domain(name)
+        and (narrow := float(formats.round_to(np.array(value), held))) != value
+        and narrow in definition.domain(name)
     }
     for names in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
         rounded = {name: changed[name] for name in names}

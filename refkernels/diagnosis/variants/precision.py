@@ -199,11 +199,11 @@ def _possible(problem: Problem, output: str, got: Array, format: Format) -> bool
     exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
     output_format = formats.of(got)
     if format is not output_format:
-        if format.p >= output_format.p or not _all_in(wide, format):
+        if format.p >= output_format.p or not all_in(wide, format):
             return False
         if not np.any(np.isfinite(wide) & (wide != 0)):  # every format has these
             return False
-        if _all_in(to_float64(problem.truth.reference[output].round(output_format)[0]), format):
+        if all_in(to_float64(problem.truth.reference[output].round(output_format)[0]), format):
             return False
     usable = np.isfinite(exact) & np.isfinite(wide) & (exact != 0)
     if not usable.any():
@@ -211,10 +211,6 @@ def _possible(problem: Problem, output: str, got: Array, format: Format) -> bool
     z, g = np.abs(exact[usable]), np.abs(wide[usable])
     beyond = (np.sign(exact) * low_part(problem.truth.reference[output]))[usable]
     return float(np.mean(g - z - beyond > _LARGER * ulp(z, format))) <= _FEW
-
-
-def _all_in(wide: Doubles, format: Format) -> bool:
-    return bool(np.array_equal(to_float64(formats.truncate_to(wide, format)), wide, equal_nan=True))
 
 
 def _answer(problem: Problem, output: str, output_format: Format, format: Format) -> Answer:
