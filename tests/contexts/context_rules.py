@@ -125,3 +125,8 @@ ROWS = {
     "scatter": lambda xp, a: xp.scatter_add(a, np.arange(a.shape[0]) % 3, 4),
     "shape": lambda xp, a: xp.concatenate([xp.take(a, np.array([0, 0]), 1), a], 1),
 }
+RULES = {
+    **UNARY,
+    **{name: lambda xp, a, rule=rule: rule(xp, a, xp.square(a)) for name, rule in BINARY.items()},
+    **ROWS,
+}

@@ -9,7 +9,7 @@ import flint
 import numpy as np
 import pytest
 from context_kernels import Kernel, delivered, inputs_of_rules, kernels
-from context_rules import BINARY, ROWS, UNARY
+from context_rules import RULES
 from hunting import HUNT
 from test_bound import ARITHMETICS, dtype_of
 from test_random_formulas import SHAPE, formula
@@ -19,11 +19,6 @@ from refkernels.contexts import Arb
 from refkernels.contexts.reachable import Reachable
 
 SCALES = (1e-45, 1e-24, 1e-12, 1e-5, 1e-2, 1e2, 1e5, 1e12, 1e19, 1e30, 1e38)
-RULES = {
-    **UNARY,
-    **{name: lambda xp, a, rule=rule: rule(xp, a, xp.square(a)) for name, rule in BINARY.items()},
-    **ROWS,
-}
 
 
 class Library(Kernel):

@@ -7,25 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from context_rules import BINARY, ROWS, UNARY
 
 from refkernels.contexts.unbounded import Unbounded
 from refkernels.contexts.working import RoundedArithmetic, data
 
 NUMBERS = np.array([0.0, -0.0, 1.0, -3.0, 1e308, -1e308, 1.7e308, 1e-308, -5e-324, 0.1, 800.0])
 SPECIAL = np.append(NUMBERS, [np.inf, -np.inf, np.nan])
+BY_ELEMENT, OF_ALL = ("exp", "expm1", "erfc", "square"), ("sum", "cumsum", "prod", "norm")
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "add": lambda xp, a, b: a + b,
-    "subtract": lambda xp, a, b: a - b,
-    "multiply": lambda xp, a, b: a * b,
-    "divide": lambda xp, a, b: a / b,
-    "exp": lambda xp, a, b: xp.exp(a),
-    "expm1": lambda xp, a, b: xp.expm1(a),
-    "erfc": lambda xp, a, b: xp.erfc(a),
-    "square": lambda xp, a, b: xp.square(a),
-    "sum": lambda xp, a, b: xp.sum(a),
-    "cumsum": lambda xp, a, b: xp.cumsum(a),
-    "prod": lambda xp, a, b: xp.prod(a),
-    "norm": lambda xp, a, b: xp.norm(a),
+    **{name: BINARY[name] for name in ("add", "subtract", "multiply", "divide")},
+    **{name: lambda xp, a, b, rule=UNARY[name]: rule(xp, a) for name in BY_ELEMENT},
+    **{name: lambda xp, a, b, rule=ROWS[name]: rule(xp, a) for name in OF_ALL},
     "matmul": lambda xp, a, b: xp.matmul(a, xp.transpose(b, (1, 0))),
 }
 

@@ -81,11 +81,13 @@ def test_an_unrequested_decay_is_named(decay: float) -> None:
     assert low <= decay <= high <= low + 1e-4
 
 
+def drawn(seed: int) -> dict[str, Any]:
+    numbers = np.random.default_rng(seed).standard_normal((3, 300)).astype(np.float32)
+    return dict(zip(("param", "grad", "buf"), numbers, strict=True))
+
+
 def test_an_unrequested_dampening_is_named() -> None:
-    rng = np.random.default_rng(6)
-    inputs = {
-        name: rng.standard_normal(300).astype(np.float32) for name in ("param", "grad", "buf")
-    }
+    inputs = drawn(seed=6)
     w, g, b = (array.astype(float) for array in inputs.values())
     after = {"param": w - 0.01 * (0.9 * b + 0.9 * g), "buf": 0.9 * b + 0.9 * g}
     got = {name: array.astype(np.float32) for name, array in after.items()}
@@ -121,10 +123,7 @@ def test_a_late_step_is_answered_and_its_plain_algorithm_keeps_to_the_bound(beta
 
 def test_keras_nesterov_is_a_rate_in_the_momentum() -> None:
     """v' = mu v - lr g and w + mu v' - lr g, as Sutskever's look-ahead is written there."""
-    rng = np.random.default_rng(7)
-    inputs = {
-        name: rng.standard_normal(300).astype(np.float32) for name in ("param", "grad", "buf")
-    }
+    inputs = drawn(seed=7)
     w, g, b = (array.astype(float) for array in inputs.values())
     velocity = 0.9 * b - 0.01 * g
     after = {"param": w + 0.9 * velocity - 0.01 * g, "buf": velocity}
