@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hunting import one_in, one_way
+from hunting import HUNT, one_in, one_way
 
 from refkernels import registry
 from refkernels.arithmetic.mode import with_default_fenv
@@ -80,16 +80,17 @@ WITH_OPTIONAL = [name for name, op in registry.ops().items() if op.gradients and
 
 @pytest.mark.parametrize("name", WITH_OPTIONAL)
 def test_the_gradient_of_an_input_that_is_absent_is_not_owed(name: str) -> None:
-    """Nor for an op whose oracle gives it: a LayerNorm without weight has a dweight of its own."""
+    """Nor for an op whose oracle gives it: a LayerNorm without weight has a dweight of its own. A
+    run asks once for each choice of absent inputs."""
     op = registry.get(name)
     drawer = Drawer(op, "backward", "float32")
-    asked = 0
+    asked = set[tuple[str, ...]]()
     for challenge in drawer._hard(0):
-        absent = [n for n in op.optional if n not in challenge.inputs]
-        if absent and challenge.has_answer:
+        absent = tuple(n for n in op.optional if n not in challenge.inputs)
+        if absent and (HUNT > 1 or absent not in asked) and challenge.has_answer:
             right = challenge.standard().rounded
             outputs = {n: right[n] for n in right if n[1:] in challenge.inputs}
             assert challenge.fault(outputs, frozenset(op.gradients)) is None, challenge.name
-            asked += 1
+            asked.add(absent)
     # All of whose cases have the input.
     assert asked or name in ("linear", "add_rms_norm", "lora_linear")
