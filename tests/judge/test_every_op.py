@@ -80,8 +80,7 @@ WITH_OPTIONAL = [name for name, op in registry.ops().items() if op.gradients and
 
 @pytest.mark.parametrize("name", WITH_OPTIONAL)
 def test_the_gradient_of_an_input_that_is_absent_is_not_owed(name: str) -> None:
-    """Nor for an op whose oracle gives it: a LayerNorm without weight has a dweight of its own. A
-    run asks once for each choice of absent inputs."""
+    """Nor for an op whose oracle gives it, as layernorm's dweight; each choice of them once."""
     op = registry.get(name)
     drawer = Drawer(op, "backward", "float32")
     asked = set[tuple[str, ...]]()
