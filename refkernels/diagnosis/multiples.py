@@ -68,9 +68,5 @@ def shown_elsewhere(
             continue
         if right:
             return all_causes
-        shown |= {
-            candidate.cause
-            for candidate in candidates
-            if candidate.output == name and not candidate.ruled_out
-        }
+        shown.update(c.cause for c in candidates if c.output == name and not c.ruled_out)
     return frozenset(shown)

@@ -41,24 +41,19 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
         number = int(np.count_nonzero(wrong))
         if not number:
             continue
-        claims = [_overflow(problem, output, got, wrong), flushed(problem, output, got, wrong)]
-        claims += [_computed_in_float32(problem, output, got, wrong)]
+        asked, shortcut = (problem, output, got, wrong), None
+        claims = [find(*asked) for find in (_overflow, flushed, _computed_in_float32)]
         claims += [stopped.early(problem, output, wrong)]
-        if all(claim is None for claim in claims):
+        if not any(claims):
             judged = judged_wrong(problem, output, got)  # a library may err by more than a form
             shortcuts = (thresholds.shortcut(problem, output, got, w) for w in (wrong, judged))
-            claims += [next(filter(None, shortcuts), None)]
-        special = list(specials.find(problem, output, got, wrong))
-        claims += special
+            shortcut = next(filter(None, shortcuts), None)
+        special = list(specials.find(*asked))
+        claims += [shortcut, *special]
         if number < got.size and not special:
-            shortcut = any(
-                claim is not None and claim.cause == thresholds.CAUSE for claim in claims
-            )
-            block = unwritten(problem, output, got, wrong, shortcut)
-            claims += [block]
-            if not shortcut:
-                claims += [corrupted(problem, output, got, wrong, block is not None)]
-        yield from (claim for claim in claims if claim is not None)
+            block = unwritten(*asked, shortcut is not None)
+            claims += [block] if shortcut else [block, corrupted(*asked, block is not None)]
+        yield from filter(None, claims)
 
 
 def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:

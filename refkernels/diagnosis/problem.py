@@ -137,12 +137,8 @@ class Problem:
     def size(self) -> int:
         """The number of elements of all inputs."""
         values = self.inputs.values()
-        arrays = [
-            array
-            for value in values
-            for array in (value if isinstance(value, list | tuple) else (value,))
-        ]
-        return sum(array.size for array in arrays)
+        lists = (value if isinstance(value, list | tuple) else (value,) for value in values)
+        return sum(array.size for arrays in lists for array in arrays)
 
     @cached_property
     def definition(self) -> Formulas:
@@ -154,11 +150,9 @@ class Problem:
 
     def judging(self, answers: Arrays) -> Problem:
         """The same question, with each output judged in its format in `answers`."""
-        own_formats = {name: formats.of(array) for name, array in answers.items()}
-        other_formats = {
-            name: format for name, format in own_formats.items() if format != self.format
-        }
-        return self if other_formats == self.formats else replace(self, formats=other_formats)
+        own = {name: formats.of(array) for name, array in answers.items()}
+        others = {name: format for name, format in own.items() if format != self.format}
+        return self if others == self.formats else replace(self, formats=others)
 
     def known(self, asked: outputs.Asked | None) -> Problem:
         """The same question with its answer, where that is about every output in its format."""
@@ -211,8 +205,7 @@ class Problem:
         answers: dict[str, Array] = {}
         for format in dict.fromkeys(map(self.format_of, names)):
             computed = self.computed(form, format=format)
-            own_format = (name for name in computed if self.format_of(name) == format)
-            answers |= {name: computed[name] for name in own_format}
+            answers |= {n: y for n, y in computed.items() if self.format_of(n) == format}
         return answers
 
     @property

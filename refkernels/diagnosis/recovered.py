@@ -14,7 +14,6 @@ digit of exp(u), which the right ones near 0 are not.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping
@@ -45,7 +44,6 @@ _LEAST, _ERROR = 0.3, 4.0  # ulps by which the elements of a row err, at least a
 _ODD = 0.25  # of multiples, where a half is usual
 _NEAR = 2.0  # spacings between a number that was kept in 16 bits and the right one
 CAP = 12.0  # bits of a row
-_REDUCTIONS = ("mean", "sum", "norm", "max", "item", "pivot")
 
 
 class Recovered(NamedTuple):
@@ -191,20 +189,10 @@ def shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
     number are found where they are NaN."""
     program, chosen = screen.program, list[Node]()
     owner: Any = None
-    size = {node: math.prod(node.shape) for node in program.nodes}
-
-    @functools.cache
-    def of_a_row(node: Node) -> bool:
-        return node.op in _REDUCTIONS or any(
-            of_a_row(part) for part in node.operands if size.get(part) == size[node]
-        )
-
-    for node in program.nodes:
-        wide = any(size.get(user, 0) > size[node] for user in program.users.get(node, ()))
-        if not wide or node.op in ("welford", "pivot") or not of_a_row(node):
-            continue
-        numbers, value = np.arange(size[node]), screen.value_of(node).reshape(-1)
-        bits = [numbers >> k & 1 > 0 for k in range(max((size[node] - 1).bit_length(), 1))]
+    for node in program.statistics:
+        value = screen.value_of(node).reshape(-1)
+        numbers = np.arange(value.size)
+        bits = [numbers >> k & 1 > 0 for k in range(max((value.size - 1).bit_length(), 1))]
         marked = (given([node], [np.where(m, np.nan, value)]) for b in bits for m in (b, ~b))
         found = [np.isnan(p[name]) if p else [True] for p in map(screen.predicted, marked)]
         one = all(

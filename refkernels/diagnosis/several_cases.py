@@ -81,13 +81,9 @@ def _of_all(candidate: Candidate, others: Sequence[Explanation]) -> Candidate | 
 
 def _like(candidate: Candidate, other: Explanation) -> Candidate | None:
     """The best candidate of another case that says the same of the same output."""
-    same = (
-        c for c in other.candidates if (c.cause, c.output) == (candidate.cause, candidate.output)
-    )
-    fitting = (
-        c for c in same if not c.ruled_out and _shared(candidate.details, c.details) is not None
-    )
-    return next(fitting, None)
+    about = candidate.cause, candidate.output
+    same = (c for c in other.candidates if (c.cause, c.output) == about and not c.ruled_out)
+    return next((c for c in same if _shared(candidate.details, c.details) is not None), None)
 
 
 def _of_one_length(details: Details, others: Details) -> bool:

@@ -80,14 +80,10 @@ def _changes(
     problem: Problem, output: str, exact: Doubles, chosen: Callable[[Doubles], Array]
 ) -> Array:
     """Mask of the elements whose exact value changes where the chosen inputs are replaced by 1."""
-    replaced = {}
-    for name, x in problem.inputs.items():
-        if x.dtype.kind in "biu":
-            continue
-        mask = chosen(to_float64(x))
-        if mask.any():
-            replaced[name] = np.where(mask, np.ones((), x.dtype), x)
-    if not replaced:
+    floats = {name: x for name, x in problem.inputs.items() if x.dtype.kind not in "biu"}
+    masks = {name: chosen(to_float64(x)) for name, x in floats.items()}
+    replaced = {n: np.where(masks[n], x.dtype.type(1), x) for n, x in floats.items()}
+    if not any(mask.any() for mask in masks.values()):
         return np.zeros(exact.shape, bool)
     changed = np.asarray(problem.ask(replaced).reference[output])
     return np.asarray(~((changed == exact) | (np.isnan(changed) & np.isnan(exact))))

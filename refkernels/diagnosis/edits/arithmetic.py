@@ -4,6 +4,7 @@ format); one result in a narrower format than all others, or rounded to a grid o
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ _XP = Doubles()
 FORMATS = ("bfloat16", "float16", "tf32", "float32")
 _DIGITS = range(1, 13)
 _PURE = ("number", "pi", "add", "subtract", "multiply", "divide", "square", "power", "function")
+_FEW = 4  # statistics of a row
 _LEAST = 2.0**-48  # relative: what shows in any format
 
 
@@ -91,6 +93,20 @@ def narrowed(program: Program) -> Iterator[Any]:
             to = formats.get(format)
             rounded = by(node)(lambda xp, v, to=to: _rounded(xp, v, to))
             yield node, {node: rounded}, {"part": node, "format": format}
+
+
+@rule("low_precision_statistics", "arithmetic")  # all numbers of a row that its elements read
+def narrowed_statistics(program: Program) -> Iterator[Any]:
+    """Of the right ones: the variance does not read the mean that was narrowed."""
+
+    @functools.cache
+    def apart(node: Node) -> Node:
+        return replace(node, operands=tuple(map(apart, node.operands)))
+
+    nodes = program.statistics
+    for to in map(formats.get, FORMATS if 1 < len(nodes) <= _FEW else ()):
+        held = {n: by(apart(n))(lambda xp, v, to=to: _rounded(xp, v, to)) for n in nodes}
+        yield nodes[-1], held, {"format": to.name}
 
 
 def _rounded(xp: Any, value: Any, format: Format) -> Any:

@@ -11,6 +11,8 @@ op. Its name is the identifier of the edit; with the place, `names` may find a b
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +28,7 @@ from refkernels.ops.formula import Formula
 Derive = Callable[[Formula], Formula]  # the backward pass of a forward formula
 XP = Doubles()  # in which programs are recorded, and edits read
 CONDITIONS = frozenset(("truth", "less", "not less", "is", "not", "and", "or"))
+_REDUCTIONS = ("mean", "sum", "norm", "max", "item", "pivot")
 _TRANSPARENT = frozenset(("move", "broadcast", "store", "saved", "narrow"))
 """Primitives that change no number in exact arithmetic: patterns look through them."""
 
@@ -109,6 +112,22 @@ class Program:
             for operand in dict.fromkeys(node.operands):
                 users.setdefault(operand, []).append(node)
         return users
+
+    @cached_property
+    def statistics(self) -> list[Node]:
+        """The numbers of a row that its elements read."""
+        size = {node: math.prod(node.shape) for node in self.nodes}
+
+        @functools.cache
+        def of_a_row(node: Node) -> bool:
+            alike = (part for part in node.operands if size.get(part) == size[node])
+            return node.op in _REDUCTIONS or any(map(of_a_row, alike))
+
+        def is_read(node: Node) -> bool:
+            return any(size.get(user, 0) > size[node] for user in self.users.get(node, ()))
+
+        own = (node for node in self.nodes if node.op not in ("welford", "pivot"))
+        return [node for node in own if is_read(node) and of_a_row(node)]
 
     def readers(self, node: Node, *also: str) -> Iterator[Node]:
         """What reads a node behind movements and storage, and these primitives."""

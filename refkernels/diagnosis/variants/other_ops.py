@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -47,13 +46,12 @@ def _takes_the_same(op: Op, problem: Problem) -> bool:
 
 def _computed(op: Op, problem: Problem) -> dict[str, Array]:
     """About what the op answers; nothing where it needs other inputs, or other shapes."""
-    params: dict[str, Any] = {**op.params}
-    params |= {name: value for name, value in problem.params.items() if name in params}
+    own = {name: value for name, value in problem.params.items() if name in op.params}
     try:
         with np.errstate(all="ignore"):
             formulas = replace(problem, op=op).definition
             form, *_ = formulas.of(problem.direction).forms.values()
-            asked = problem.direction, form, problem.inputs, params, "float64"
+            asked = problem.direction, form, problem.inputs, {**op.params, **own}, "float64"
             return formulas.computed(*asked, Doubles())
     except (ValueError, TypeError, KeyError, IndexError):
         return {}

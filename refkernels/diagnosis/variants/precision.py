@@ -139,12 +139,11 @@ def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             right = problem.truth.reference[name].round(formats.of(got))[0]
             if all_in(right, format):
                 continue
-            arrays, settings = problem.inputs, problem.params
-            bound = problem.bound_in(name, format)
-            plain = problem.op.plain(problem.direction, arrays, settings, format)[name]
+            asked = problem.direction, problem.inputs, problem.params, format
+            plain = problem.op.plain(*asked)[name]
             answer = Answer(
                 {name: problem.truth.reference[name]},
-                {name: bound},
+                {name: problem.bound_in(name, format)},
                 {name: plain.astype(got.dtype)},
                 format=format,
             )
