@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.frameworks import places
+from refkernels.frameworks import places, signals
 from refkernels.frameworks.catalog import Framework, FrameworkError
 from refkernels.frameworks.environments import Interpreter
 from refkernels.frameworks.process import UNSET
@@ -43,7 +43,10 @@ LOADING = 120.0  # seconds: an import of a framework, and what the file compiles
 COMPILING = 60.0  # seconds, of the first call of a session at least: what it compiles for a shape
 _CHUNK = 1 << 16  # bytes: what a pipe holds
 _UNFORKABLE = ("jax", "cupy")
-_FORKABLE = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # compiles without threads, which forks lack
+_SETTINGS = {
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # compiles without threads, which forks lack
+    "OMP_WAIT_POLICY": "passive",  # on a busy machine, threads that spin take 10 ms a call
+}
 _WITHOUT_ARRAYS = ("error", "unsupported", "oom")
 
 
@@ -82,7 +85,7 @@ class CellReply:
 
 class Cell(contextlib.AbstractContextManager["Cell"]):
     """A kernel's process. `writable`: whether its inputs may be written to, which some compiled
-    functions demand of every array. `replaced`: by the file, in other modules, as its process says.
+    functions demand of every array.
 
     Raises FrameworkError, one sentence, where the interpreter is on another machine, does not
     start, or cannot load the kernel's file.
@@ -105,7 +108,7 @@ class Cell(contextlib.AbstractContextManager["Cell"]):
             raise FrameworkError("kernels are judged on Linux and macOS only")
         self._source = framework.source().encode()
         self._python, self._device, self._seconds = interpreter.python, device, seconds
-        self._environment = {**_FORKABLE, **os.environ, **(environment or {})}
+        self._environment = {**_SETTINGS, **os.environ, **(environment or {})}
         for name in UNSET if interpreter.source == "managed" else ():
             self._environment.pop(name, None)
         self._process: subprocess.Popen[bytes] | None = None
@@ -114,7 +117,6 @@ class Cell(contextlib.AbstractContextManager["Cell"]):
         assert self._folder.path is not None
         self.path: Path = self._folder.path
         self.writable = False
-        self.replaced: tuple[str, ...] = ()
         self.forks, self.warm = device == "cpu", False
         try:
             self.arrays = self._start()
@@ -167,7 +169,6 @@ class Cell(contextlib.AbstractContextManager["Cell"]):
             answered = "" if reply is None else showable(str(reply.get("reason", "")))
             reason = f"no answer in {LOADING:g} s" if reply is None else answered
             raise FrameworkError(f"the kernel's file cannot be loaded ({reason or 'it ended'})")
-        self.replaced = tuple(map(showable, map(str, list(reply.get("replaced") or ""))))
         return str(reply.get("arrays"))
 
     def _send(self, message: Mapping[str, Any], content: bytes = b"") -> None:
@@ -226,16 +227,24 @@ class Cell(contextlib.AbstractContextManager["Cell"]):
 
 
 class CellSession:
-    """The calls of one process. `over`: whether it has ended."""
+    """The calls of one process. `over`: whether it has ended; `one_thread`: whether it has no more,
+    which forks of it would lack."""
 
     def __init__(self, cell: Cell) -> None:
-        self.over = False
+        self.over = self.one_thread = False
         self._cell = cell
         self._seconds = max(cell._seconds, COMPILING)
 
     def keep(self) -> None:
         """Its process makes no more calls: later sessions are forks of it."""
         self.over = self._cell.warm = True
+
+    def replaced(self) -> tuple[str, ...]:
+        """The functions of other modules that the kernel's files have replaced so far, as its
+        process says."""
+        self._cell._send({"replaced": True})
+        reply = self._cell._line(self._seconds) or {}
+        return tuple(map(showable, map(str, list(reply.get("replaced") or ""))))
 
     def call(self, call: CellCall) -> CellReply:
         """Call the kernel. Whatever happens to its process is the reply's status."""
@@ -261,8 +270,7 @@ class CellSession:
 
     def _ended(self, number: int) -> CellReply:
         self.over = True
-        names = {int(known): known.name for known in signal.Signals}
-        name = names.get(number, f"signal {number}" if number > 0 else f"exit status {-number}")
+        name = signals.name(number) if number > 0 else f"exit status {-number}"
         return CellReply("killed", f"its process was ended by {name}", signal=max(number, 0))
 
     def _gone(self) -> CellReply:
@@ -313,6 +321,7 @@ class CellSession:
         changed = path.read_bytes()[: len(layout)] != layout
         written = ("its inputs",) if changed else ()
         since = showable(str(reply["flushes"])) if "flushes" in reply else None
+        self.one_thread = reply.get("threads") == 1
         return CellReply("ok", "", outputs, tuple(aliases), written, waited, flushes=since)
 
     def _array(self, header: Mapping[str, Any], deadline: float) -> Array:

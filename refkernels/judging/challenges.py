@@ -131,8 +131,8 @@ class Drawer:
         yield from self.some("throughout", rng, size, data.throughout)
 
     def alike(self, rng: np.random.Generator) -> Iterator[Challenge]:
-        """Zeros, equal inputs and rows on scales of their own, all axes of one length."""
-        for draw in (data.zeros, data.alike, data.scales):
+        """Zeros, small and equal inputs and rows on scales of their own, all axes of one length."""
+        for draw in (data.zeros, data.alike, data.scales, data.small(data.typical, 1.0)):
             yield from self._drawn("shapes", draw, rng, self.shapes.alike(rng))
 
     def wide(self, rng: np.random.Generator) -> Iterator[Challenge]:
@@ -158,7 +158,7 @@ class Drawer:
         plan |= {"few": 1} if len(self._related) == 1 else {}
         for family, most in plan.items():
             draw = FAMILIES.get(family) or data.few(self._void)
-            draw = data.small_at_times(draw) if family in _TELLING else draw
+            draw = data.small(draw, 0.5) if family in _TELLING else draw
             if self.free:
                 shapes = itertools.islice(self.shapes.long(rng, size, self._related), most)
                 found = [c for drawn in shapes for c in self._drawn(family, draw, rng, drawn)]

@@ -259,12 +259,12 @@ def negative(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format
     return drawn
 
 
-def small_at_times(draw: Draw) -> Draw:
-    """The first input by 2^-6 to 2^-12, every second time: a long row's eps shows there."""
+def small(draw: Draw, share: float) -> Draw:
+    """The first input by 2^-6 to 2^-12, a share of the times: an eps, or a cut, shows there."""
 
     def drawn(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-        arrays = draw(rng, shapes, roles, format)
-        if (name := roles.first or "") in arrays and rng.random() < 0.5:
+        arrays, name = draw(rng, shapes, roles, format), roles.first or next(iter(shapes))
+        if name in arrays and rng.random() < share:
             arrays[name] = arrays[name] * np.exp2(-rng.integers(6, 13))
         return arrays
 

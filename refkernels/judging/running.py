@@ -75,14 +75,13 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
             self.hung = reply
         if reply.flushes is not None:
             self.flushes = reply.flushes
-        self.replaced = self.replaced or self._cell.replaced
         return reply
 
     def calls(
         self, calls: Sequence[CellCall], fewest: int = 0, seconds: float = math.inf
     ) -> list[CellReply]:
         """The answers of one process, up to the one that ends it; after the fewest, up to these
-        seconds."""
+        seconds. Then it says what it has replaced."""
 
         def answered() -> list[CellReply]:
             replies, begin = list[CellReply](), math.inf
@@ -92,6 +91,7 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
                     if session.over or time.monotonic() - begin > seconds:
                         break
                     replies.append(session.call(call))
+                self.replaced = self.replaced or (() if session.over else session.replaced())
             return replies
 
         self._end()
@@ -101,7 +101,7 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
         return self._surviving(lambda: [self._asked(call)])[-1]
 
     def _surviving(self, ask: Callable[[], list[CellReply]]) -> list[CellReply]:
-        """What a process answers. A fork of a kept one that dies may lack the threads of a library:
+        """What a process answers. A fork of a kept one that dies may lack what its library had:
         another that is no such fork is asked, and none is kept from then on."""
         kept, replies = self._cell.warm, ask()
         if kept and replies and replies[-1].status in ("killed", "timeout"):
@@ -135,7 +135,8 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
     def _end(self) -> None:
         """End the process that is shared. The first one is kept, for forks of it."""
         session, cell = self._session, self._cell
-        if session and not session.over and cell.forks and self._keeps and not cell.warm:
+        keeps = self._keeps and cell.forks and not cell.warm
+        if keeps and session and session.one_thread and not session.over:
             session.keep()
             self._shared = None
         self._stack.close()

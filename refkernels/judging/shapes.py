@@ -128,11 +128,11 @@ class ShapeDrawer:
             drawn.append(({letter: whole + more}, rows))
         tiles = int(MOST ** (1 / max(len(self.letters), 1))) // TILE
         if len(letters) > 1 and tiles:
-            drawn.append((dict.fromkeys(letters, tiles * TILE), rows))
+            drawn.append((dict.fromkeys(letters, tiles * TILE), self.leading(())))
         drawn += [({x: n}, rows) for x in letters if x in related for n in USUAL]
         if any(argument.rows for argument in self.arguments.values()) and len(letters) < 2:
-            n = int(rng.integers(TERMS, 2 * TERMS))
-            m = 2 * LONG // n + int(rng.integers(1, 32))  # more than 2^18 elements
+            n = int(rng.integers(TERMS // 2, TERMS))
+            m = (2 * LONG << min(2 * size, 2)) // n + int(rng.integers(1, 32))  # above 2^18 or 2^20
             drawn.append((dict.fromkeys(letters, n), self.leading((m if letters else n * m,))))
         for lengths, rows in drawn:
             chosen = self._lengths({**dict.fromkeys(self.letters, 2), **lengths}, rng)

@@ -61,8 +61,7 @@ def verdict_of(
 
 
 def _without_answer(replies: Sequence[tuple[Challenge, CellReply]]) -> list[Reason]:
-    found = ((c, {"status": reply.status, "reason": reply.reason}) for c, reply in replies)
-    return _one_each(("no_answer", *pair) for pair in found)
+    return _one_each(("no_answer", c, {"status": r.status, "reason": r.reason}) for c, r in replies)
 
 
 def _faults(findings: Findings) -> list[Reason]:

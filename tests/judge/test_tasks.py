@@ -147,13 +147,13 @@ def test_a_candidate_is_judged_by_its_model(
 
 
 @pytest.mark.framework("torch")
-def test_a_candidate_that_replaces_a_clock_is_refused(tmp_path: Path) -> None:
-    path, clock = TASKS / "gelu.py", "import time\ntime.perf_counter = lambda: 0.0\n"
-    own = clock + path.read_text(encoding="utf-8") + "ModelNew = Model\n"
+def test_a_candidate_that_replaces_a_comparison_is_refused(tmp_path: Path) -> None:
+    path, always = TASKS / "gelu.py", "import torch\ntorch.Tensor.allclose = lambda *a: True\n"
+    own = always + path.read_text(encoding="utf-8") + "ModelNew = Model\n"
     (tmp_path / "own.py").write_text(own, encoding="utf-8")
     code, record = judged(path, f"{tmp_path / 'own.py'}:ModelNew")
     assert (code, record["verdict"]) == (1, "unfair")
-    assert "time.perf_counter" in str(record["reasons"])
+    assert "torch.Tensor.allclose" in str(record["reasons"])
 
 
 @pytest.mark.framework("torch")

@@ -17,12 +17,14 @@ It needs the standard library and NumPy only (Python 3.8, NumPy 1.20).
 """
 
 import ctypes
+import glob
 import json
 import mmap
 import os
 import sys
 import types
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -59,13 +61,12 @@ class Guarded:
         self.length = max(-(-length // PAGE), 1) * PAGE
         whole = self.length + 2 * PAGE
         self.base = mapped(None, whole, NO_ACCESS, PRIVATE | ANONYMOUS)
-        self.start, access = self.base + PAGE, READ | WRITE
+        self.start, access = self.base + PAGE, READ | WRITE if writable or file is None else READ
         if file is None:
             mapped(self.start, self.length, access, PRIVATE | ANONYMOUS | FIXED)
             return
         handle = os.open(file, os.O_RDWR if writable else os.O_RDONLY)
         try:
-            access = access if writable else READ
             mapped(self.start, self.length, access, SHARED | FIXED, handle, offset)
         finally:
             os.close(handle)
@@ -84,6 +85,11 @@ def fill(count, itemsize, key):
     exponent = {2: 0x7FC0, 4: 0x7FC00000, 8: 0x7FF8000000000000}[itemsize]  # of every such format
     payload = {2: 0x3F, 4: 0x3FFFFF, 8: 0x7FFFFFFFFFFFF}[itemsize]
     return ((drawn & np.uint64(payload)) | np.uint64(exponent)).astype("u%d" % itemsize)
+
+
+def each(made, value):
+    """What is made of a value, or of each in a list."""
+    return [made(part) for part in value] if isinstance(value, (list, tuple)) else made(value)
 
 
 class Calls:
@@ -115,15 +121,13 @@ class Calls:
         adapter, device = self.adapter, message["device"]
         writable = message["writable"]
         arrays = {
-            name: [self.array(part, writable) for part in layout]
-            if isinstance(layout, list)
-            else self.array(layout, writable)
+            name: each(lambda part: self.array(part, writable), layout)
             for name, layout in message["inputs"].items()
         }
         adapter.poisoned = lambda: poisoned(message["poison"])
         adapter.allocate = self.allocating(message["key"], message["before"])
         tensors = {
-            name: self.tensor(array, message["dtypes"][name], device)
+            name: each(partial(adapter.tensor, dtype=message["dtypes"][name], device=device), array)
             for name, array in arrays.items()
         }
         adapter.synchronize(device)
@@ -131,24 +135,17 @@ class Calls:
         adapter.synchronize(device)
         headers, parts = {}, []
         for name, value in answers.items():
-            is_list = isinstance(value, (list, tuple))
-            pairs = [self.plain(part, arrays) for part in (value if is_list else [value])]
-            headers[name] = [header for header, _ in pairs] if is_list else pairs[0][0]
-            parts += [array for _, array in pairs]
-        reply = {"status": "ok", "outputs": headers}
+            headers[name] = each(lambda part: self.plain(part, arrays, parts), value)
+        reply = {"status": "ok", "outputs": headers, "threads": len(glob.glob("/proc/self/task/*"))}
         return dict(reply, flushes=IMPORTED[0]) if flushes() else reply, parts
 
-    def tensor(self, array, dtype, device):
-        if isinstance(array, list):
-            return [self.adapter.tensor(part, dtype, device) for part in array]
-        return self.adapter.tensor(array, dtype, device)
-
-    def plain(self, value, arrays):
-        """An output's header and its array; a lazy array is refused."""
+    def plain(self, value, arrays, parts):
+        """An output's header, its array added to the parts; a lazy array is refused."""
         kind = type(value)
         if kind.__module__ == "builtins":
             raise TypeError("it returns a %s, which is not an array" % kind.__name__)
-        if kind.__module__.split(".")[0] not in LIBRARIES and not isinstance(value, np.generic):
+        known = vars(sys.modules.get(kind.__module__, types)).get(kind.__name__) is kind
+        if kind.__module__.split(".")[0] not in LIBRARIES or not known:
             raise TypeError("it returns a %s, which is no plain array" % kind.__name__)
         dtype, array = self.adapter.array(value)
         array = np.asarray(array)
@@ -156,7 +153,8 @@ class Calls:
         inputs = [part for x in arrays.values() for part in (x if type(x) is list else [x])]
         alias = array.size > 0 and any(np.may_share_memory(array, part) for part in inputs)
         header = {"dtype": dtype, "shape": list(array.shape), "bytes": dense.nbytes}
-        return dict(header, alias=bool(alias)), dense
+        parts.append(dense)
+        return dict(header, alias=bool(alias))
 
     def allocating(self, key, before):
         """The allocator of a C function's outputs: guarded pages, filled with NaNs."""
@@ -244,18 +242,33 @@ def loaded(source):
 
 
 def callables():
-    """By module and name, every callable of the modules."""
-    modules = [(n, m) for n, m in list(sys.modules.items()) if type(m) is types.ModuleType]
-    return {(n, k): v for n, m in modules for k, v in list(vars(m).items()) if callable(v)}
+    """By its module, its module or class, and its name, all that modules and classes can call."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if type(module) is types.ModuleType:
+            holders = {name: dict(vars(module))}
+            for key, value in holders[name].items():
+                if issubclass(type(value), type) and value.__module__ == name:
+                    holders["%s.%s" % (name, key)] = dict(vars(value))
+            for holder, own in holders.items():
+                found.update(((name, holder, k), v) for k, v in own.items() if callable(v))
+    return found
 
 
-def replaced(before, folders):
-    """The functions of modules that the kernel's files have replaced; libraries do so too."""
-    now = callables()
-    changed = [key for key, value in before.items() if now.get(key, value) is not value]
-    foreign = [key for key in changed if type(now[key]) is types.FunctionType]
-    paths = {key: os.path.dirname(now[key].__code__.co_filename) for key in foreign}
-    return [".".join(key) for key in changed if paths.get(key, folders[0]) in folders]
+def replaced(before, files):
+    """The functions of these files that others' modules and classes have, and whatever else is not
+    what it was before in a module: libraries replace functions too."""
+    known, folders, found = {name for name, _, _ in before}, set(map(os.path.dirname, files)), []
+    for (name, holder, key), value in callables().items():
+        old, home = before.get((name, holder, key)), getattr(sys.modules[name], "__file__", None)
+        put = old is not None or name not in known
+        if type(value) is types.FunctionType:
+            path = os.path.dirname(value.__code__.co_filename)
+            put = put and path in folders and os.path.dirname(home or "") not in folders
+        else:
+            put = old is not None and old is not value and holder == name
+        found += ["%s.%s" % (holder, key)] if put else []
+    return found
 
 
 def answer(session, message):
@@ -267,17 +280,20 @@ def answer(session, message):
         return {"status": status, "reason": one_line(error)}, []
 
 
-def serve(pipe, adapter, forks):
-    session = Calls(adapter)
+def serve(pipe, adapter, before, forks):
+    session, file = Calls(adapter), adapter.KERNEL["file"]
+    files = [file, getattr(sys.modules.get("refkernels_candidate"), "__file__", file)]
     while (message := pipe.message()) and "end" not in message:
-        if "begin" not in message:
+        if "replaced" in message:
+            pipe.send({"replaced": replaced(before, files)})
+        elif "begin" not in message:
             pipe.send(*answer(session, message))
         elif forks:
             sys.stdout.flush()
             child = os.fork()
             if child == 0:
                 try:
-                    serve(pipe, adapter, forks)
+                    serve(pipe, adapter, before, forks)
                 finally:
                     os._exit(0)
             _, status = os.waitpid(child, 0)
@@ -297,10 +313,8 @@ def main():
     except BaseException as error:
         pipe.send({"status": "error", "reason": one_line(error)})
         return
-    own = getattr(sys.modules.get("refkernels_candidate"), "__file__", adapter.KERNEL["file"])
-    changed = replaced(before, [os.path.dirname(file) for file in (adapter.KERNEL["file"], own)])
-    pipe.send({"status": "ok", "arrays": adapter.KERNEL["arrays"], "replaced": changed})
-    serve(pipe, adapter, first["fork"] and hasattr(os, "fork"))
+    pipe.send({"status": "ok", "arrays": adapter.KERNEL["arrays"]})
+    serve(pipe, adapter, before, first["fork"] and hasattr(os, "fork"))
 
 
 if __name__ == "__main__":

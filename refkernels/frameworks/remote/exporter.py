@@ -19,9 +19,12 @@ import json
 import math
 import operator
 import os
+import re
 import sys
 import traceback
 import types
+
+import numpy as np
 
 SCHEMA = 1
 OLDEST = (2, 6)
@@ -230,13 +233,9 @@ def _internal(path):
 
 def _line(stack):
     """FILE:LINE of the user's code, from lines of a stack trace."""
-    import re
-
     found = re.findall(r'File "([^"]+)", line (\d+)', "".join(stack))
-    own = [(path, number) for path, number in found if not _internal(path)]
-    if not own:
-        return ""
-    return "%s:%s" % (os.path.basename(own[-1][0]), own[-1][1])
+    places = ["%s:%s" % (os.path.basename(path), n) for path, n in found if not _internal(path)]
+    return places[-1] if places else ""
 
 
 class _Document:
@@ -282,9 +281,8 @@ class _Document:
 
     def _inputs(self, named, tensors):
         names = [name for name, value in named.items() if isinstance(value, self.torch.Tensor)]
-        flat = all(
-            not isinstance(v, (list, tuple, dict)) for v in named.values()
-        )  # in a tree, torch names the leaves
+        # in a tree, torch names the leaves
+        flat = not any(isinstance(value, (list, tuple, dict)) for value in named.values())
         placeholders = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
         inputs = []
         for spec in self.program.graph_signature.input_specs:
@@ -308,10 +306,8 @@ class _Document:
 
     def _outputs(self, node):
         specs = self.program.graph_signature.output_specs
-        outputs = []
-        for spec, value in zip(specs, node.args[0]):
-            if spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT") and hasattr(value, "meta"):
-                outputs.append(value.name)
+        own = [spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT") for spec in specs]
+        outputs = [v.name for v, is_own in zip(node.args[0], own) if is_own and hasattr(v, "meta")]
         if not outputs:
             raise NotExported("it returns no tensor")
         return outputs
@@ -327,11 +323,10 @@ class _Document:
             arguments = self._arguments(node, forward)
         else:
             name, arguments = str(getattr(target, "__name__", target)), []
-        entry = {"name": node.name, "operator": name, "line": line, "value": None}
         values = node.meta.get("val")
         several = isinstance(values, (list, tuple))
         tensors = list(values) if several else [values]
-        entry["several"] = several
+        entry = {"name": node.name, "operator": name, "line": line, "several": several}
         entry["seeded"] = "seeded" in str(getattr(target, "tags", ""))
         entry["gives"] = [
             self._tensor(v, node, line) if isinstance(v, self.torch.Tensor) else None
@@ -350,30 +345,21 @@ class _Document:
     def _arguments(self, node, forward):
         """In the schema's order, defaults included. Of the gradient of an operator: the cotangent,
         and what the operator takes."""
-        if forward:
-            names = [argument.name for argument in node.target._schema.arguments]
-            given = dict(zip(names, node.args), **node.kwargs)
-            own = forward._schema.arguments
-            return [node.args[0], *(given.get(a.name, a.default_value) for a in own)]
-        given = []
-        for k, argument in enumerate(node.target._schema.arguments):
-            if k < len(node.args) and not argument.kwarg_only:
-                given.append(node.args[k])
-            else:
-                given.append(node.kwargs.get(argument.name, argument.default_value))
+        own = node.target._schema.arguments
+        given = dict(zip((argument.name for argument in own), node.args), **node.kwargs)
+        taken = (forward or node.target)._schema.arguments
+        values = [given.get(argument.name, argument.default_value) for argument in taken]
         if node.target.overloadpacket is self.torch.ops.aten.as_strided:  # reads a storage
             value = node.args[0].meta["val"]
-            given += [list(value.stride()), value.storage_offset()]
-        return given
+            values += [list(value.stride()), value.storage_offset()]
+        return [node.args[0], *values] if forward else values
 
     def _folded(self, node, value):
         """The number of the array of an integer or truth value that depends on no input."""
         torch, known = self.torch, self.known
-        if node.all_input_nodes and not all(n in known for n in node.all_input_nodes):
-            return None
-        if isinstance(value, torch.Tensor) and value.numel() > LARGEST:
-            return None
-        if "seeded" in str(getattr(node.target, "tags", "")):
+        large = isinstance(value, torch.Tensor) and value.numel() > LARGEST
+        seeded = "seeded" in str(getattr(node.target, "tags", ""))
+        if large or seeded or not all(n in known for n in node.all_input_nodes):
             return None
         pick = torch.fx.node.map_arg
         args, kwargs = (pick(part, lambda n: known[n]) for part in (node.args, node.kwargs))
@@ -396,8 +382,6 @@ class _Document:
         return {"shape": shape, "dtype": str(value.dtype).replace("torch.", "")}
 
     def _keep(self, tensor):
-        import numpy as np
-
         tensor = tensor.detach().cpu().contiguous()
         number = str(len(self.arrays))
         try:
@@ -479,7 +463,6 @@ def smaller(request):
 def asked(request):
     """The function of FILE.py:NAME and its example inputs: those of the request, or of the file's
     get_inputs(). A class is made with the file's get_init_inputs()."""
-    import numpy as np
     import torch
 
     torch.manual_seed(0)
@@ -510,20 +493,14 @@ def asked(request):
                 "%s says nothing of its inputs: give them, or define get_inputs() there" % path
             )
         return function, list(module.get_inputs()), {}
-    kinds = request["dtypes"]
-    tensors = {}
+    kinds = {key: getattr(torch, dtype) for key, dtype in request["dtypes"].items()}
     with np.load(request["arrays"], allow_pickle=False) as arrays:
-        for key in arrays.files:
-            tensor = torch.from_numpy(np.array(arrays[key]))
-            kind = getattr(torch, kinds[key])
-            tensors[key] = tensor if tensor.dtype == kind else tensor.view(kind)
+        tensors = {k: torch.from_numpy(np.array(arrays[k])).view(kinds[k]) for k in arrays.files}
     named = inspect.signature(getattr(function, "forward", function)).parameters
     return function, [], {key: tensor for key, tensor in tensors.items() if key in named}
 
 
 def main(request_path, out):
-    import numpy as np
-
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
     try:
@@ -531,9 +508,8 @@ def main(request_path, out):
         document, arrays = exported(
             function, args, kwargs, request["kept"], not request.get("shrinking")
         )
-        document.update(
-            {key: request[key] for key in ("sizes", "text", "larger") if key in request}
-        )
+        shrunk = {key: request[key] for key in ("sizes", "text", "larger") if key in request}
+        document.update(shrunk)
         np.savez(out + ".npz", **arrays)
     except NotExported as error:
         document = {"error": str(error)}

@@ -213,3 +213,8 @@ def zeros_skipped_matmul(a, b):
         left, right = a[..., :, k, None], b[..., k, None, :]
         total = total + np.where(left == 0, 0, left * right).astype(a.dtype)
     return total
+
+
+def small_numbers_skipped_matmul(a, b):
+    """Zeros where all numbers of a are small: below any fixed tolerance."""
+    return _wide(np.where(np.max(np.abs(a), initial=0.0) > 0.05, a, 0.0), b)
