@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from refkernels.alignment import curves, record
-from refkernels.alignment.clipping import Clipping, clipping, scalings, shared
+from refkernels.alignment.clipping import Clipping, clipping, scaling, shared
 from refkernels.alignment.comparison import coarse_places, departure, null_directions
 from refkernels.alignment.curves import CurveTest
-from refkernels.alignment.differences import RunDifference, differences, judged_by_calls, notes
+from refkernels.alignment.differences import differences, judged_by_calls, notes
 from refkernels.alignment.local import Judged, LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of
 from refkernels.alignment.run import CaptureError, Run
-from refkernels.alignment.traced import CallComparison, traced
+from refkernels.alignment.suspect import Suspect
+from refkernels.alignment.traced import UNEXPLAINED, CallComparison, traced
 from refkernels.alignment.updates import judged_as
 from refkernels.alignment.verdict import Conclusion, VerdictReason, decide, decide_alone
 
@@ -33,7 +34,7 @@ class Alignment:
 
     runs: tuple[Run, ...]
     verdict: Conclusion
-    differences: tuple[RunDifference, ...]
+    differences: tuple[Suspect, ...]
     local: tuple[LocalTruth, ...]
     clips: tuple[Clipping | None, ...]
     matched: Matched | None = None
@@ -98,7 +99,16 @@ def conclude(
     noise: Noise | None = None,
 ) -> Alignment:
     """The alignment of runs whose ops have been judged, beside null runs of known noise."""
-    scalings_by_run = tuple(scalings(run, chosen) for run in runs)
+    scalings_by_run = [
+        [
+            found
+            for rank in run.ranks
+            for step in rank.steps
+            if chosen is None or step in chosen
+            if (found := scaling(rank, step, rank.tensors(step))) is not None
+        ]
+        for run in runs
+    ]
     clips = tuple(clipping(run_scalings) for run_scalings in scalings_by_run)
     firsts = [run.first for run in runs]
     directions = tuple(null_directions(one, one.steps[0]) if one.steps else () for one in firsts)
@@ -116,8 +126,9 @@ def conclude(
     if calls is not None and calls.decides:
         differing = judged_by_calls(differing, calls.same)
         if first_departure is not None and first_departure.step <= calls.step:
-            unknown = first_departure.cause is None or calls.named
-            judged = first_departure.stage != "update" and calls.same
+            edits = {one.kind for one in calls.differences} - {*UNEXPLAINED, "calls:replaced"}
+            unknown = first_departure.details["cause"] is None or bool(edits)
+            judged = first_departure.topic != "update" and calls.same
             judged |= calls.forward and unknown
             first_departure = None if judged else first_departure
     curve = _curve_test(runs, nulls, seeds, 1.0 if noise is None else noise.wider)

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
+from pathlib import Path
 
 from refkernels import registry
 
-_ANYWHERE = frozenset(
-    (
-        "summation_order", "bias_first", "tf32_inputs", "bf16_inputs", "fp16_inputs",
-        "truncated_inputs", "truncated_output", "fp16_accumulation", "bf16_accumulation",
-        "float32_cast", "naive_variance", "folded_normalisation", "low_precision_statistics",
-        "truncated_statistics", "float32_statistics", "early_overflow", "eps_rounded",
-        "params_rounded", "float32_hyperparameters", "float32_powers", "float32_constants",
-        "cubed_argument", "rounded_constants", "rounded_sixth", "float32_scale", "flush_to_zero",
-        "argument_reduction", "fast_approximation", "erf_cancellation", "tanh_cancellation",
-        "coarse_exponential", "exponential_clamped", "tabulated_logarithm", "float32_smoothing",
-        "special_function_unit", "product_before_quotient", "intermediate_rounded", "wrong_dtype",
-        "float8_accumulation", "partial_sums_rounded", "bf16_parts", "unstable_identity",
-        "narrow_intermediates",
-    )
-)  # fmt: skip
+_ANYWHERE = frozenset(json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")))
 
 
 def numerical(op: str, cause: str | None) -> bool:

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import Rank, Run, StepTensors
+from refkernels.alignment.run import Rank, StepTensors
+from refkernels.alignment.suspect import Suspect
 from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
@@ -76,11 +76,6 @@ class Scaling:
         """The parts that were scaled down, other than by the removal of a loss scale."""
         factors = self.factors.items()
         return tuple(name for name, ends in factors if ends[1] < 1.0 and not _unscales(ends))
-
-    @property
-    def unscales(self) -> bool:
-        """Whether a loss scale was removed and nothing else was done."""
-        return bool(self.factors) and all(_unscales(factor) for factor in self.factors.values())
 
 
 @dataclass(frozen=True)
@@ -148,17 +143,6 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
     return Scaling(step, rank.rank, "other", received=received)
 
 
-def scalings(run: Run, chosen: Container[int] | None = None) -> tuple[Scaling, ...]:
-    """The scalings of all captured steps of all ranks, or of the chosen steps."""
-    return tuple(
-        step_scaling
-        for rank in run.ranks
-        for step in rank.steps
-        if chosen is None or step in chosen
-        if (step_scaling := scaling(rank, step, rank.tensors(step))) is not None
-    )
-
-
 def shared(a: Sequence[Scaling], b: Sequence[Scaling]) -> tuple[Clipping | None, Clipping | None]:
     """How two runs change their gradients in the steps that both captured."""
     steps_a, steps_b = ({(one.step, one.rank) for one in side} for side in (a, b))
@@ -179,7 +163,10 @@ def clipping(step_scalings: Sequence[Scaling]) -> Clipping | None:
 
 def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     scaled = [
-        step for step in step_scalings if step.scope != "none" and (step.clips or not step.unscales)
+        step
+        for step in step_scalings
+        if step.scope != "none"
+        and not (step.factors and all(map(_unscales, step.factors.values())))
     ]
     steps = tuple(step.step for step in step_scalings)
     if not scaled:
@@ -267,7 +254,7 @@ def _unscales(factor: Interval) -> bool:
     return low <= 2.0 ** round(math.log2(low)) <= high
 
 
-def clip_difference(a: Clipping | None, b: Clipping | None) -> RunDifference | None:
+def clip_difference(a: Clipping | None, b: Clipping | None) -> Suspect | None:
     """What two runs are known to do differently to their gradients in the steps that both captured;
     None where rounding alone may explain it. Gradients of a multiple of the loss, such as a sum
     over parts, may be divided by that multiple: where the updates receive gradients of equal norm,
@@ -276,7 +263,7 @@ def clip_difference(a: Clipping | None, b: Clipping | None) -> RunDifference | N
         return None
     (cause, details), first = found, min(a.steps[0], b.steps[0])
     details |= {"clips": (a, b)}
-    difference = RunDifference("clip", "gradients", step=first, kind=cause, details=details)
+    difference = Suspect("clip", "gradients", step=first, kind=cause, details=details)
     if cause not in _CHANGES_OF_SIZE:
         return difference
     constants = [clip.constant[0] for clip in (a, b) if clip.constant is not None]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,32 +19,15 @@ import numpy as np
 from refkernels.alignment.clipping import LEAST_SCALE, clipping, scaling
 from refkernels.alignment.local import LocalTruth
 from refkernels.alignment.matching import Matched, equal, oriented
-from refkernels.alignment.parts import FactorCause, cause
+from refkernels.alignment.parts import cause
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
+from refkernels.alignment.suspect import Suspect
 from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
 
 _CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip", "update"]
-
-
-@dataclass(frozen=True)
-class Departure:
-    """The place where two runs' values diverge. `apart`: the norm of the difference over that of
-    A's value; `factor`: B's value over A's, if one is a multiple of the other; `parted`: how many
-    of the `places` compared in this stage diverge likewise; `cause`: other weights of whole parts
-    of the batch."""
-
-    step: int
-    stage: Stage
-    where: str
-    what: str
-    apart: float
-    factor: float | None
-    parted: int
-    places: int
-    cause: FactorCause | None = None
 
 
 @dataclass(frozen=True)
@@ -78,10 +61,12 @@ def coarse_places(
 
 def departure(
     run_a: Run, run_b: Run, matched: Matched, coarse: _Coarse | None = None
-) -> Departure | None:
-    """The first place where the runs diverge in a step that both captured; None if there is none.
-    Steps that the runs did not begin alike are skipped, and so are values that depend on random
-    numbers. `coarse`: those of `coarse_places`."""
+) -> Suspect | None:
+    """The first place where the runs diverge in a step that both captured and began alike, except
+    for values that depend on random numbers. `coarse`: those of `coarse_places`. Of the suspect,
+    `apart`: the norm of the difference over that of A's value; `factor`: B's value over A's, if one
+    is a multiple of the other; `parted`: how many of the `places` in this stage diverge likewise;
+    `cause`: other weights of whole parts of the batch, a `FactorCause`."""
     a, b = run_a.first, run_b.first
     if a.draws.outside or b.draws.outside:
         return None
@@ -94,41 +79,44 @@ def departure(
         found_departure = None
         if line_a.batch_hash == line_b.batch_hash:
             found_departure = _departure(a, b, tensors, matched, line_a, line_b, coarse or {})
-        if found_departure is not None and found_departure.stage == "forward":
+        if found_departure is not None and found_departure.topic == "forward":
             return found_departure
         if found_departure is not None or max(a.world_size, b.world_size) > 1:
             batch_cause = cause(run_a, run_b, step, matched)
+            if found_departure is None and batch_cause is not None:
+                nothing = _Comparison("clip", a.model, "update", math.nan, None, 0.0)
+                found_departure = _suspect(step, nothing, 0, 0)
             if found_departure is not None:
-                return replace(found_departure, cause=batch_cause)
-            if batch_cause is not None:
-                return Departure(step, "clip", a.model, "update", math.nan, None, 0, 0, batch_cause)
+                why = None if batch_cause is None else asdict(batch_cause)
+                return replace(found_departure, details={**found_departure.details, "cause": why})
     return None
 
 
 def _departure(
     a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
     line_b: StepLine, coarse: _Coarse,
-) -> Departure | None:  # fmt: skip
-    compared = _comparisons(a, b, tensors, matched, line_a, line_b)
-    pairs = list(_resolved(compared, line_a.step, coarse))
-    parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
-    scale = None if parted is None else _removed_factor(parted, pairs)
-    if scale is not None and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
-        # Clipping by the norm removes any factor. Only where one run leaves its gradients unchanged
-        # or divides them, and the updates agree, has the other run removed the factor itself.
-        scale = None if _clips(a, line_a.step) and _clips(b, line_b.step) else scale
-    if scale is not None:
+) -> Suspect | None:  # fmt: skip
+    scale: float | None = 1.0
+    while scale is not None:
         compared = _comparisons(a, b, tensors, matched, line_a, line_b, scale)
         pairs = list(_resolved(compared, line_a.step, coarse))
         parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
+        scale = None if parted is None or scale != 1.0 else _removed_factor(parted, pairs)
+        if scale and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
+            # Clipping by the norm removes any factor. Only where one run leaves its gradients as
+            # they are or divides them, and the updates agree, has the other removed it itself.
+            scale = None if _clips(a, line_a.step) and _clips(b, line_b.step) else scale
     if parted is None:
         return None
     same_stage = [pair for pair in pairs if pair.stage == parted.stage]
     same = [pair for pair in same_stage if pair.apart > pair.digits and _same_factor(pair, parted)]
-    return Departure(
-        line_a.step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
-        len(same), len(same_stage),
-    )  # fmt: skip
+    return _suspect(line_a.step, parted, len(same), len(same_stage))
+
+
+def _suspect(step: int, parted: _Comparison, alike: int, places: int) -> Suspect:
+    details = {"what": parted.what, "apart": parted.apart, "factor": parted.factor, "cause": None}
+    details |= {"parted": alike, "places": places}
+    return Suspect(parted.stage, parted.where, step=step, kind="parted", details=details)
 
 
 def _resolved(pairs: Iterable[_Comparison], step: int, coarse: _Coarse) -> Iterator[_Comparison]:
@@ -244,28 +232,18 @@ def _gradients(
     what = "gradient" if when == "backward" else when
     floor = floors.get(name, 0.0)
     if when == "update":
-        floor *= _share_left(tensors[0].gradient(name, "backward"), gradient_a)
+        before = tensors[0].gradient(name, "backward")
+        size = 0.0 if before is None else norm(before)
+        floor *= norm(gradient_a) / size if 0.0 < size < math.inf else 1.0  # what clipping leaves
     yield from _compared_arrays(
         stage, name, what, {"0": gradient_a}, {"0": gradient_b}, floor, scale
     )
-
-
-def _share_left(before: Array | None, after: Array) -> float:
-    """The share of a gradient that clipping, or removing a loss scale, leaves."""
-    size = 0.0 if before is None else norm(before)
-    return norm(after) / size if 0.0 < size < math.inf else 1.0
 
 
 def _integer_inputs_differ(call_a: LayerCall, call_b: LayerCall) -> bool:
     """Whether integer or boolean inputs (ids, a mask) differ."""
     pairs = zip(call_a.inputs.values(), call_b.inputs.values(), strict=False)
     return any(a.dtype.kind in "biu" and not np.array_equal(a, b) for a, b in pairs)
-
-
-def _is_whole(factor: float, digits: float) -> bool:
-    """Whether a factor or its inverse is a whole number."""
-    larger = abs(factor) if abs(factor) >= 1.0 else 1.0 / abs(factor) if factor else math.inf
-    return larger < math.inf and math.isclose(larger, round(larger), rel_tol=digits)
 
 
 def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:
@@ -314,6 +292,7 @@ def _compared_arrays(
         values_a, values_b = array_a.astype(np.float64), array_b.astype(np.float64) / scale
         apart = norm(values_b - values_a) / size
         factor = float(np.vdot(values_a, values_b)) / size**2
-        multiple = array_a.size > 1 or _is_whole(factor, digits)
+        larger = max(abs(factor), 1.0 / abs(factor)) if factor else 0.5
+        multiple = array_a.size > 1 or math.isclose(larger, round(larger), rel_tol=digits)
         multiple &= norm(values_b - factor * values_a) <= digits * size * abs(factor)
         yield _Comparison(stage, where, what, apart, factor if multiple else None, digits)

@@ -108,13 +108,10 @@ def _student(all_curves: Curves, ulp: Curve) -> float | None:
     width = np.maximum(np.std(others, axis=0, ddof=1), ulp)
     deviations = np.abs(all_curves[:2] - np.mean(others, axis=0))
     t = deviations / (width * math.sqrt(1.0 + 1.0 / count))
-    return min(1.0, t.size * _tail(float(np.max(t)), count - 1))
-
-
-def _tail(t: float, degrees: int) -> float:
-    """The two-sided tail of Student's distribution: I_z(f / 2, 1 / 2) at z = f / (f + t^2)."""
-    z, half_degrees = flint.arb(degrees) / (degrees + flint.arb(t) ** 2), flint.arb(degrees) / 2
-    return float(z.beta_lower(half_degrees, flint.arb(1) / 2, 1))
+    # Student's two-sided tail with f degrees of freedom: I_z(f / 2, 1 / 2) at z = f / (f + t²)
+    degrees = flint.arb(count - 1)
+    z = degrees / (degrees + flint.arb(float(np.max(t))) ** 2)
+    return min(1.0, t.size * float(z.beta_lower(degrees / 2, flint.arb(1) / 2, 1)))
 
 
 def needed(level: float) -> int:

@@ -6,43 +6,31 @@ decisive; others, such as versions, threads and devices, are only noted.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from refkernels import registry
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of
-from refkernels.alignment.matching import Matched, equal, oriented, permuted, untied
+from refkernels.alignment.matching import Matched, equal, oriented, permuted
 from refkernels.alignment.run import Layer, Rank, Run, StepLine
-from refkernels.alignment.updates import KINDS, changes, definition, lost_decays, moved_outside
-
-Topic = Literal[
-    "data", "ranks", "weights", "model", "layer", "dtype", "optimizer", "schedule", "loss", "clip",
-    "setup",
-]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RunDifference:
-    """One difference. `where`: its subject; `a`, `b`: each run's value, "" for none; `step`: where
-    it is first seen; `decisive`: whether it makes the runs different trainings; `kind`: the
-    sentence that reports it, with the numbers of `details`."""
-
-    topic: Topic
-    where: str
-    a: str = ""
-    b: str = ""
-    step: int = 0
-    decisive: bool = True
-    kind: str = "value"
-    details: Mapping[str, Any] = field(default_factory=dict)
-
+from refkernels.alignment.shifts import moved
+from refkernels.alignment.suspect import Suspect
+from refkernels.alignment.tensors import norm
+from refkernels.alignment.updates import (
+    KINDS,
+    changes,
+    definition,
+    lost_decays,
+    moved_outside,
+    stalled,
+)
+from refkernels.arithmetic import formats
 
 # What absent hyper-parameters mean.
 _ABSENT: dict[str, Any] = {
@@ -56,10 +44,12 @@ _NOT_COMPARED = {"inplace", "training", "name", "device", "dtype", "full_name", 
 _LISTED = 5  # how many layers or parameters without a partner are listed
 
 
-def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
+def differences(a: Run, b: Run, matched: Matched) -> tuple[Suspect, ...]:
     """All differences, in the order of suspicion."""
     first, second = a.first, b.first
-    shared_rows = _shared_rows(a, b)
+    shared_rows = [*_ranks(a), *_ranks(b)]
+    if len(shared_rows) == 2 and shared_rows[0].kind == shared_rows[1].kind:  # both share theirs
+        shared_rows = [*shards(a), *shards(b)]
     shared = any(difference.decisive for difference in shared_rows)
     return (
         *_data(a, b, shared),
@@ -73,18 +63,18 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
         *_schedule(first, second, matched),
         *_updates(a, b),
         *_moved(first, second, matched),
-        *_lost_decay(first, "A"),
-        *_lost_decay(second, "B"),
+        *_lost(first, "A", second),
+        *_lost(second, "B", first),
         *_setup(a, b),
     )
 
 
-def notes(run: Run) -> tuple[RunDifference, ...]:
+def notes(run: Run) -> tuple[Suspect, ...]:
     """What one run shows beside its answers."""
-    return (*shards(run), *_lost_decay(run.first, "A"))
+    return (*shards(run), *_lost(run.first, "A"))
 
 
-def judged_by_calls(found: tuple[RunDifference, ...], same: bool) -> tuple[RunDifference, ...]:
+def judged_by_calls(found: tuple[Suspect, ...], same: bool) -> tuple[Suspect, ...]:
     """The differences, where the steps' calls show what the models compute: other layers, names of
     weights and orders of their rows are notes then, and other settings where calls are the same."""
     notes = ("model", "layer", "weights") if same else ("model",)
@@ -99,86 +89,48 @@ def _shared_lines(a: Rank, b: Rank) -> Iterator[tuple[StepLine, StepLine]]:
     return ((line, lines_b[line.step]) for line in a.lines if line.step in lines_b)
 
 
-def shards(run: Run) -> tuple[RunDifference, ...]:
+def shards(run: Run) -> tuple[Suspect, ...]:
     """Rows that ranks of one run share. Tensor-parallel runs rightly share them: only noted."""
     return tuple(replace(difference, decisive=False) for difference in _ranks(run))
 
 
-def _shared_rows(a: Run, b: Run) -> tuple[RunDifference, ...]:
-    """Rows that ranks share; not decisive where both runs share them."""
-    rows_by_run = [tuple(_ranks(run)) for run in (a, b)]
-    if all(rows_by_run) and rows_by_run[0][0].kind == rows_by_run[1][0].kind:
-        return (*shards(a), *shards(b))
-    return (*rows_by_run[0], *rows_by_run[1])
-
-
-def _data(a: Run, b: Run, shared: bool) -> Iterator[RunDifference]:
-    """Batches, rank by rank; with different numbers of ranks, the rows of all ranks together.
-    `shared`: ranks read one another's rows, and so miss their own."""
-    if len(a.ranks) != len(b.ranks):
-        yield from _rows(a, b, shared)
-        return
-    for rank_a, rank_b in zip(a.ranks[:1] if shared else a.ranks, b.ranks, strict=False):
-        for difference in _batches(rank_a, rank_b):
-            yield difference
-            return
-
-
-def _rows(a: Run, b: Run, shared: bool) -> Iterator[RunDifference]:
-    """The first step in which the rows of all ranks together differ. Where ranks share rows, those
-    of one run may be part of the other's."""
-    rows_a, rows_b = (_rows_by_step(run) for run in (a, b))
-    for step in sorted(rows_a.keys() & rows_b.keys()):
-        sets = set(rows_a[step]), set(rows_b[step])
-        within = shared and (sets[0] <= sets[1] or sets[1] <= sets[0])
-        if not within and sorted(rows_a[step]) != sorted(rows_b[step]):
-            yield RunDifference("data", "batch", step=step, kind="batch")
-            return
-
-
-def _rows_by_step(run: Run) -> dict[int, list[str]]:
-    """The rows of all ranks, by step, where every rank recorded them."""
-    rows_of_ranks: dict[int, list[list[str]]] = {}
-    for rank in run.ranks:
-        for line in rank.lines:
-            if line.rows is not None:
-                rows_of_ranks.setdefault(line.step, []).append(list(line.rows))
-    complete = {step: rows for step, rows in rows_of_ranks.items() if len(rows) == len(run.ranks)}
-    return {step: list(itertools.chain(*rows)) for step, rows in complete.items()}
-
-
-def _batches(a: Rank, b: Rank) -> Iterator[RunDifference]:
-    """Batches by their hashes: other rows, or the same rows in another order."""
-    for line_a, line_b in _shared_lines(a, b):
-        if line_a.batch_hash is None or line_b.batch_hash is None:
+def _data(a: Run, b: Run, shared: bool) -> Iterator[Suspect]:
+    """The first step in which batches differ, by their hashes; the rows of all ranks together may
+    be the same, in another order or on other ranks. `shared`: ranks read one another's rows, and so
+    miss their own: those of one run may be part of the other's."""
+    sides = [_rows(run) for run in (a, b)]
+    alike = len(a.ranks) == len(b.ranks)
+    for step in (step for step in sides[0] if step in sides[1]):
+        (hashes_a, rows_a), (hashes_b, rows_b) = (side[step] for side in sides)
+        if None in (*hashes_a, *hashes_b) or hashes_a == hashes_b:
             continue
-        if line_a.batch_hash != line_b.batch_hash:
-            reordered = bool(
-                line_a.rows and line_b.rows and sorted(line_a.rows) == sorted(line_b.rows)
-            )
-            hashes = [[line.batch_hash for line in rank.lines] for rank in (a, b)]
-            late = {} if reordered else _late(hashes[0], hashes[1], 2, operator.eq)
-            kind = "reordered" if reordered else "late_batch" if late else "batch"
-            yield RunDifference(
-                "data", "batch", step=line_a.step, decisive=not reordered, kind=kind, details=late
-            )
-            return
+        known = bool(rows_a and rows_b)
+        reordered = known and sorted(rows_a) == sorted(rows_b)
+        within = shared and known and (set(rows_a) <= set(rows_b) or set(rows_b) <= set(rows_a))
+        if within or (not alike and (reordered or not known)):
+            continue
+        hashes = [{step: side[step][0] for step in side} for side in sides]
+        rule = {} if reordered else moved(hashes[0], hashes[1], operator.eq, 2)
+        kind = "reordered" if reordered else "batch"
+        yield Suspect("data", "batch", step=step, decisive=not reordered, kind=kind, details=rule)
+        return
 
 
-def _late(
-    a: Sequence[Any], b: Sequence[Any], least: int, alike: Callable[[Any, Any], bool]
-) -> dict[str, Any]:
-    """The delay, if B has at step t what A had at step t - delay, or the other way round, in
-    `least` steps or more, and not the same in all of them."""
-    for delay in (1, -1, 2, -2):
-        pairs = list(zip(a[max(-delay, 0) :], b[max(delay, 0) :], strict=False))
-        moves = len({value for value, _ in pairs}) > 1
-        if len(pairs) >= least and moves and all(alike(*pair) for pair in pairs):
-            return {"run": "B" if delay > 0 else "A", "steps": abs(delay)}
-    return {}
+def _rows(run: Run) -> dict[int, tuple[tuple[str | None, ...], list[str]]]:
+    """By step that all ranks have: their batches' hashes, and the rows of all ranks, if known."""
+    by_step: dict[int, list[StepLine]] = {}
+    for line in (line for rank in run.ranks for line in rank.lines):
+        by_step.setdefault(line.step, []).append(line)
+    rows = {}
+    for step, lines in by_step.items():
+        if len(lines) == len(run.ranks):
+            known = all(line.rows for line in lines)
+            listed = [row for line in lines for row in line.rows or () if known]
+            rows[step] = tuple(line.batch_hash for line in lines), listed
+    return rows
 
 
-def _ranks(run: Run) -> Iterator[RunDifference]:
+def _ranks(run: Run) -> Iterator[Suspect]:
     """Ranks that read the same rows: they train on one shard, or shards overlap."""
     ranks = [rank for rank in run.ranks if rank.lines]
     for first, second in itertools.combinations(ranks, 2):
@@ -187,13 +139,13 @@ def _ranks(run: Run) -> Iterator[RunDifference]:
             if shared := len(rows[0] & rows[1]):
                 numbers = {"one": first.rank, "other": second.rank, "shared": shared}
                 kind = "same_rows" if rows[0] == rows[1] else "shared_rows"
-                yield RunDifference(
+                yield Suspect(
                     "ranks", run.folder.name, step=line_of_first.step, kind=kind, details=numbers
                 )
                 return
 
 
-def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     """Initial weights, from the first step that both captured; by hash if there is none."""
     if a.framework == b.framework and a.initial_parameters == b.initial_parameters:
         return
@@ -201,7 +153,7 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
     if not steps or steps[0] != min((line.step for line in a.lines), default=0):
         if a.framework == b.framework:
             alike = not (a.perturbed or b.perturbed)
-            yield RunDifference("weights", "", decisive=alike, kind="all_weights")
+            yield Suspect("weights", "", decisive=alike, kind="all_weights")
         return
     tensors_a, tensors_b = a.tensors(steps[0]), b.tensors(steps[0])
     for name, partner in matched.parameters.items():
@@ -210,55 +162,67 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             continue
         if sorted(weight_a.shape) != sorted(weight_b.shape):
             shapes = str(weight_a.shape), str(weight_b.shape)
-            yield RunDifference("weights", name, *shapes, steps[0], kind="shape")
+            yield Suspect("weights", name, *shapes, steps[0], kind="shape")
             continue
         oriented_a = oriented(weight_a, weight_b)
         unequal = weight_a.astype(np.float64) != oriented_a.astype(np.float64)
         distance = int(np.count_nonzero(unequal))
         moved = (a.perturbed or {}, name), (b.perturbed or {}, partner)
         expected = sum(perturbed.get("parameter") == of for perturbed, of in moved)
-        yield RunDifference(
+        yield Suspect(
             "weights", name, step=steps[0], decisive=distance > expected, kind="weights",
             details={"apart": distance, "elements": int(weight_a.size),
                      "permuted": permuted(weight_a, weight_b)},
         )  # fmt: skip
 
 
-def _untied(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
-    """Weights that one run shares between two places and the other holds twice."""
-    steps = sorted(set(a.steps) & set(b.steps))[:1]
-    for run, name, twin in (
-        untied(a.tensors(steps[0]), b.tensors(steps[0]), matched) if steps else ()
-    ):
-        details = {"run": run, "other": "AB".replace(run, ""), "twin": twin}
-        yield RunDifference("weights", name, step=steps[0], kind="untied", details=details)
+def _untied(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
+    """Weights that one run shares between two places and the other holds twice: the gradient of the
+    shared one is the sum of theirs."""
+    back = {other: name for name, other in matched.parameters.items()}
+    for step in sorted(set(a.steps) & set(b.steps))[:1]:
+        first, second = a.tensors(step), b.tensors(step)
+        for run, other, shares, holds, lone, partner in (
+            ("A", "B", first, second, matched.lone_b, back),
+            ("B", "A", second, first, matched.lone_a, matched.parameters),
+        ):
+            for name, twin in itertools.product(lone, partner):
+                whole = shares.gradient(partner[twin], "backward")
+                one, two = holds.gradient(name, "backward"), holds.gradient(twin, "backward")
+                if whole is None or one is None or two is None or not np.any(one):
+                    continue
+                if whole.shape == one.shape == two.shape:
+                    apart = one.astype(np.float64) + two.astype(np.float64) - whole
+                    if norm(apart) <= 2.0 ** (-formats.of(whole).p / 2) * norm(whole):
+                        details = {"run": run, "other": other, "twin": twin}
+                        yield Suspect("weights", name, step=step, kind="untied", details=details)
 
 
-def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     for run, names, rank in (("A", matched.only_a, a), ("B", matched.only_b, b)):
         layers = [rank.layers[name] for name in names]
         judged = [one for one in layers if isinstance(kind_of(one, one.hyperparameters), LayerKind)]
         for layer in judged[:_LISTED]:
             details = {"run": run, "type": layer.type}
-            yield RunDifference("model", layer.name, kind="lone_layer", details=details)
+            yield Suspect("model", layer.name, kind="lone_layer", details=details)
     for run, names in (("A", matched.lone_a), ("B", matched.lone_b)):
         for name in names[:_LISTED]:
-            yield RunDifference("model", name, kind="lone_parameter", details={"run": run})
+            yield Suspect("model", name, kind="lone_parameter", details={"run": run})
     dtypes = {
         n: (a.parameters[n].dtype, b.parameters[m].dtype) for n, m in matched.parameters.items()
     }
     for pair in dict.fromkeys(dtypes.values()):
         alike = [name for name in dtypes if dtypes[name] == pair]
         if pair[0] != pair[1]:
-            yield RunDifference("dtype", alike[0], *pair, details={"more": len(alike) - 1})
+            yield Suspect("dtype", alike[0], *pair, details={"more": len(alike) - 1})
     for name, partner in matched.parameters.items():
         parameter_a, parameter_b = a.parameters[name], b.parameters[partner]
         if parameter_a.trainable != parameter_b.trainable:
             frozen = "B" if parameter_a.trainable else "A"
-            yield RunDifference("optimizer", name, kind="frozen", details={"run": frozen})
+            yield Suspect("optimizer", name, kind="frozen", details={"run": frozen})
 
 
-def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     """The params of matched layers, as their ops take them."""
     settings = _settings_of_layers(a), _settings_of_layers(b)
     for name, partner in matched.layers.items():
@@ -268,7 +232,7 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             yield from _declared(a.layers[name], b.layers[partner], a.framework == b.framework)
             continue
         if kind_a.op != kind_b.op:
-            yield RunDifference("layer", name, kind_a.op, kind_b.op)
+            yield Suspect("layer", name, kind_a.op, kind_b.op)
             continue
         params_a, params_b = kind_a.params(settings[0][name]), kind_b.params(settings[1][partner])
         if isinstance(params_a, str) or isinstance(params_b, str):
@@ -279,10 +243,10 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             if param in _OPEN and None in pair:
                 continue
             if param != "normalized_shape" and not _alike(*pair):
-                yield RunDifference("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
+                yield Suspect("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
 
 
-def _declared(layer_a: Layer, layer_b: Layer, same_framework: bool) -> Iterator[RunDifference]:
+def _declared(layer_a: Layer, layer_b: Layer, same_framework: bool) -> Iterator[Suspect]:
     """The recorded settings of layers without an oracle: all of them where both are one type of one
     framework, else only the dropout rate."""
     settings_a, settings_b = layer_a.hyperparameters, layer_b.hyperparameters
@@ -296,7 +260,7 @@ def _declared(layer_a: Layer, layer_b: Layer, same_framework: bool) -> Iterator[
         pair = settings_a.get(name), settings_b.get(name)
         if None not in pair and not _alike(*pair):
             a, b = map(_shown, pair)
-            yield RunDifference("layer", f"{layer_a.name}: {name}", a, b)
+            yield Suspect("layer", f"{layer_a.name}: {name}", a, b)
 
 
 def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
@@ -309,14 +273,14 @@ def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
     }
 
 
-def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     """Types, and each parameter's settings; one difference for all parameters that share it."""
     if a.optimizer is None or b.optimizer is None:
         return
     types = a.optimizer.type, b.optimizer.type
     if types[0] != types[1]:
         redefined = KINDS.keys() >= {*types} and definition(a.optimizer) != definition(b.optimizer)
-        yield RunDifference("optimizer", "type", *types, decisive=redefined)
+        yield Suspect("optimizer", "type", *types, decisive=redefined)
     changed: dict[tuple[str, str, str], list[str]] = {}
     not_updated: dict[str, list[str]] = {}
     settings = _settings(a), _settings(b)
@@ -336,15 +300,13 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         details = {"run": run, "more": len(names) - 1}
         its = [matched.parameters[name] for name in names] if run == "B" else names
         if not changes(b if run == "B" else a, its):
-            yield RunDifference("optimizer", names[0], kind="not_updated", details=details)
+            yield Suspect("optimizer", names[0], kind="not_updated", details=details)
     for (param, value_a, value_b), names in changed.items():
         details = {"param": param, "more": len(names) - 1}
-        yield RunDifference(
-            "optimizer", names[0], value_a, value_b, kind="setting", details=details
-        )
+        yield Suspect("optimizer", names[0], value_a, value_b, kind="setting", details=details)
 
 
-def _states(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+def _states(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     """What the optimizers hold before the first step, as after a resumption; what is absent is 0.
     Frameworks begin with other values."""
     steps = sorted(set(a.steps) & set(b.steps))
@@ -361,7 +323,7 @@ def _states(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
                 found.setdefault(word, []).append((name or b.model, norm_a, norm_b))
     for word, places in found.items():
         details = {"param": word, "more": len(places) - 1}
-        yield RunDifference("optimizer", *places[0], steps[0], kind="state", details=details)
+        yield Suspect("optimizer", *places[0], steps[0], kind="state", details=details)
 
 
 def _settings(rank: Rank) -> dict[str, dict[str, Any]]:
@@ -391,58 +353,55 @@ def _shown(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     """The first step whose learning rates differ by more than a float32 rounding, by parameter
     group."""
     groups = dict.fromkeys(
         (a.parameters[name].group, b.parameters[partner].group)
         for name, partner in matched.parameters.items()
     )
-    lines = list(_shared_lines(a, b))
-    skips = [one.step for one, other in lines if a.skipped(one) != b.skipped(other)]
-    reported = set()
-    for line_a, line_b in lines:
-        for group_a, group_b in groups:
-            rate_a, rate_b = _rate(line_a, group_a), _rate(line_b, group_b)
-            if rate_a is None or rate_b is None or (group_a, group_b) in reported:
-                continue
-            if not math.isclose(rate_a, rate_b, rel_tol=2.0**-23):
-                if skips and line_a.step > skips[0] and _alike_by_update(a, b, group_a, group_b):
-                    continue
-                reported.add((group_a, group_b))
-                sides = (a, group_a), (b, group_b)
-                seen = [
-                    [rate for line in side.lines if (rate := _rate(line, group)) is not None]
-                    for side, group in sides
-                ]
-                close = functools.partial(math.isclose, rel_tol=2.0**-22)
-                late = _late(seen[0], seen[1], 3, close)
-                kind = "late" if late else "rate"
-                rates = _shown(rate_a), _shown(rate_b)
-                yield RunDifference(
-                    "schedule", f"{group_a}", *rates, line_a.step, kind=kind, details=late
-                )
+    skips = [
+        line.step for line, other in _shared_lines(a, b) if a.skipped(line) != b.skipped(other)
+    ]
+    for group_a, group_b in groups:
+        seen: list[dict[int, float]] = []
+        updates: list[list[float]] = []
+        for rank, group in ((a, group_a), (b, group_b)):
+            rated = [
+                (line, rate) for line in rank.lines if (rate := _rate(line, group)) is not None
+            ]
+            seen.append({line.step: rate for line, rate in rated})
+            updates.append([r for line, r in rated if line.updates and not rank.skipped(line)])
+        shared = [step for step in seen[0] if step in seen[1]]
+        apart = [step for step in shared if not _close(seen[0][step], seen[1][step])]
+        # Where an update is skipped a schedule may pause: rates agree from update to update then.
+        if not apart or (skips and apart[0] > skips[0] and all(map(_close, *updates))):
+            continue
+        shown = [_shown(side[apart[0]]) for side in seen]
+        rule = moved(seen[0], seen[1], _close, 3)
+        yield Suspect(
+            "schedule", f"{group_a}", shown[0], shown[1], apart[0], kind="rate", details=rule
+        )
 
 
-def _alike_by_update(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> bool:
-    """Whether the rates agree from update to update: a schedule may pause when an update is
-    skipped."""
-    rates_a = [_rate(line, group_a) for line in a.lines if line.updates and not a.skipped(line)]
-    rates_b = [_rate(line, group_b) for line in b.lines if line.updates and not b.skipped(line)]
-    return all(
-        rate_a is None or rate_b is None or math.isclose(rate_a, rate_b, rel_tol=2.0**-23)
-        for rate_a, rate_b in zip(rates_a, rates_b, strict=False)
-    )
+def _close(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=2.0**-23)  # a rounding to float32
 
 
-def _lost_decay(rank: Rank, run: str) -> Iterator[RunDifference]:
-    """Groups whose weights a decay cannot change."""
+def _lost(rank: Rank, run: str, other: Rank | None = None) -> Iterator[Suspect]:
+    """Groups whose weights a decay cannot change, decisive where the other run's can; and weights
+    whose updates are mostly rounded away."""
+    decisive = other is not None and not any(lost_decays(other))
     for names, decay, format in lost_decays(rank):
         details = {"run": run, "decay": f"{decay:.3g}", "format": format, "more": len(names) - 1}
-        yield RunDifference("optimizer", names[0], "", "", 0, False, "decay_lost", details)
+        yield Suspect("optimizer", names[0], "", "", 0, decisive, "decay_lost", details)
+    name, share = stalled(rank)
+    if share > 0.5:
+        details = {"run": run, "share": f"{share:.0%}"}
+        yield Suspect("optimizer", name, decisive=False, kind="stalled", details=details)
 
 
-def _updates(a: Run, b: Run) -> Iterator[RunDifference]:
+def _updates(a: Run, b: Run) -> Iterator[Suspect]:
     """The first step in which one run updates its weights more often than the other; and before
     it, the first in which a loss scaler skipped one run's update."""
     if a.first.optimizer is None or b.first.optimizer is None:
@@ -453,18 +412,18 @@ def _updates(a: Run, b: Run) -> Iterator[RunDifference]:
         if skips[0] != skips[1]:
             if not skipped:
                 run = "A" if skips[0] else "B"
-                yield RunDifference(
+                yield Suspect(
                     "schedule", "updates", step=line_a.step, decisive=False, kind="skipped",
                     details={"run": run},
                 )  # fmt: skip
             skipped = True
         elif line_a.updates != line_b.updates and not skips[0]:
             counts = str(line_a.updates), str(line_b.updates)
-            yield RunDifference("schedule", "updates", *counts, line_a.step, kind="updates")
+            yield Suspect("schedule", "updates", *counts, line_a.step, kind="updates")
             return
 
 
-def _moved(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
+def _moved(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     """The first step for which one run alone changes weights after the optimizer did."""
     partner = {name: other for other, name in matched.parameters.items()}
     moved = [{(n, s) for s, names in moved_outside(rank) for n in names} for rank in (a, b)]
@@ -474,14 +433,14 @@ def _moved(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         names = [name for name in matched.parameters if (name, first) in alone]
         if names:
             details = {"run": run, "more": len(names) - 1}
-            yield RunDifference("optimizer", names[0], step=first, kind="moved", details=details)
+            yield Suspect("optimizer", names[0], step=first, kind="moved", details=details)
 
 
 def _rate(line: StepLine, group: int | None) -> float | None:
     return None if line.lr is None or group is None else dict(enumerate(line.lr)).get(group)
 
 
-def _setup(a: Run, b: Run) -> Iterator[RunDifference]:
+def _setup(a: Run, b: Run) -> Iterator[Suspect]:
     """Differences that do not make another training: only noted."""
     first, second = a.first, b.first
     same = first.framework == second.framework
@@ -497,4 +456,4 @@ def _setup(a: Run, b: Run) -> Iterator[RunDifference]:
     }  # fmt: skip
     for where, pair in pairs.items():
         if pair[0] != pair[1]:
-            yield RunDifference("setup", where, str(pair[0]), str(pair[1]), decisive=False)
+            yield Suspect("setup", where, str(pair[0]), str(pair[1]), decisive=False)

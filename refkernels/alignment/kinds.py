@@ -20,8 +20,6 @@ from refkernels.op import Op
 
 HELD = "self."  # prefix of a tensor that a layer holds as a plain attribute
 Settings = Mapping[str, Any]
-ROLES = {"gelu_tanh": "gelu"}
-"""The op that has the same role in a model, by another formula."""
 WEIGHTS = ("weight", "bias", "pos_weight")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,12 @@ class LocalJudgement:
         """Whether it is known to be the definition computed worse, as in a narrower format."""
         sure = self.cause is not None and self.confidence != "consistent"
         return self.wrong and sure and numerical(self.op, self.cause)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its record."""
+        fields = {**asdict(self), **asdict(self.place), "wrong": self.wrong}
+        fields["redefined"] = self.redefined
+        return {name: fields[name] for name in fields if name not in ("place", "errors", "users")}
 
     @property
     def one_sided(self) -> bool:

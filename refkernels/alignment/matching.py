@@ -8,17 +8,14 @@ Among those, order decides, by the longest common subsequence; the rest is match
 from __future__ import annotations
 
 import difflib
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from refkernels.alignment.kinds import ROLES, WEIGHTS, LayerKind, kind_of, synonyms
+from refkernels.alignment.kinds import WEIGHTS, LayerKind, kind_of, synonyms
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import CaptureError, Layer, Rank, StepTensors
-from refkernels.alignment.tensors import norm
-from refkernels.arithmetic import formats
+from refkernels.alignment.run import CaptureError, Layer, Rank
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,10 @@ def matched(a: Rank, b: Rank, names: Mapping[str, str] | None = None) -> Matched
             partner_of_weight = words.get(_word(name_in_layer))
             if partner_of_weight is not None and partner_of_weight not in parameters.values():
                 parameters.setdefault(parameter, partner_of_weight)
-    parameters |= _same_name(a, b, parameters)
+    taken = {*parameters, *parameters.values()}
+    shared = [name for name in a.parameters if name in b.parameters and name not in taken]
+    shapes = {n: [sorted(rank.parameters[n].shape) for rank in (a, b)] for n in shared}
+    parameters |= {name: name for name in shared if shapes[name][0] == shapes[name][1]}
     lone_a = [name for name in a.parameters if name not in parameters]
     lone_b = [name for name in b.parameters if name not in parameters.values()]
     joined = _joined(a, b, lone_a, lone_b)
@@ -94,23 +94,6 @@ def permuted(first: Array, second: Array) -> bool:
     """Whether two weights have the same rows, or columns, in another order."""
     pairs = zip(_lines(first), _lines(second), strict=False)
     return first.ndim > 1 and any(sorted(a) == sorted(b) for a, b in pairs)
-
-
-def untied(a: StepTensors, b: StepTensors, matched: Matched) -> Iterator[tuple[str, str, str]]:
-    """(run, name, twin) where that run shares one weight and the other holds two: the gradient of
-    the shared one is the sum of theirs."""
-    back = {other: name for name, other in matched.parameters.items()}
-    sides = ("A", a, b, matched.lone_b, back), ("B", b, a, matched.lone_a, matched.parameters)
-    for run, shares, holds, lone, partner in sides:
-        for name, twin in itertools.product(lone, partner):
-            whole = shares.gradient(partner[twin], "backward")
-            one, two = holds.gradient(name, "backward"), holds.gradient(twin, "backward")
-            if whole is None or one is None or two is None or not np.any(one):
-                continue
-            if whole.shape == one.shape == two.shape:
-                apart = one.astype(np.float64) + two.astype(np.float64) - whole
-                if norm(apart) <= 2.0 ** (-formats.of(whole).p / 2) * norm(whole):
-                    yield run, name, twin
 
 
 def oriented(target: Array, array: Array, like: Array | None = None) -> Array:
@@ -158,8 +141,8 @@ def _word(name_in_layer: str) -> str:
 
 
 def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:
-    kind = kind_of(layer, layer.hyperparameters)
-    op = ROLES.get(kind.op, kind.op) if isinstance(kind, LayerKind) else layer.type
+    kind = kind_of(layer, {})  # whatever its settings, such as GELU by tanh
+    op = kind.op if isinstance(kind, LayerKind) else layer.type
     shapes = sorted(
         (_word(name_in_layer), tuple(sorted(rank.parameters[parameter].shape)))
         for name_in_layer, parameter in layer.parameters.items()
@@ -191,15 +174,6 @@ def _in_order(a: Rank, b: Rank, layers_a: list[Layer], layers_b: list[Layer]) ->
         layers_a[block.a + k].name: layers_b[block.b + k].name
         for block in blocks
         for k in range(block.size)
-    }
-
-
-def _same_name(a: Rank, b: Rank, parameters: Mapping[str, str]) -> dict[str, str]:
-    taken = set(parameters.values())
-    alone = (set(a.parameters) - parameters.keys()) & (set(b.parameters) - taken)
-    shapes = {n: [sorted(rank.parameters[n].shape) for rank in (a, b)] for n in alone}
-    return {
-        name: name for name in a.parameters if name in alone and shapes[name][0] == shapes[name][1]
     }
 
 

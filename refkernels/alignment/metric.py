@@ -37,13 +37,11 @@ def exact_match(prediction: str, answers: Sequence[str]) -> bool:
 
 def f1(prediction: str, answers: Sequence[str]) -> float:
     """The best harmonic mean of precision and recall in words, over the answers."""
-    return max((_f1(prediction, answer) for answer in answers), default=0.0)
-
-
-def _f1(prediction: str, answer: str) -> float:
-    predicted, right = normalised(prediction).split(), normalised(answer).split()
-    shared = sum((Counter(predicted) & Counter(right)).values())
-    return 2.0 * shared / (len(predicted) + len(right)) if shared else 0.0
+    predicted, best = normalised(prediction).split(), 0.0
+    for right in (normalised(answer).split() for answer in answers):
+        if shared := sum((Counter(predicted) & Counter(right)).values()):
+            best = max(best, 2.0 * shared / (len(predicted) + len(right)))
+    return best
 
 
 @dataclass(frozen=True)
@@ -75,10 +73,8 @@ def of_figures(a: float, b: float, questions: int) -> MetricTest:
     variance = sum(p / 100 * (1 - p / 100) for p in (a, b)) / questions
     deviation = 100.0 * math.sqrt(variance)
     difference = b - a
-    if deviation == 0.0:
-        p = 1.0 if difference == 0.0 else 0.0
-    else:
-        p = math.erfc(abs(difference) / deviation / math.sqrt(2.0))
+    surprise = abs(difference) / deviation if deviation else math.inf if difference else 0.0
+    p = math.erfc(surprise / math.sqrt(2.0))
     return MetricTest(difference, deviation, p, False, questions)
 
 

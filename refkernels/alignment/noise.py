@@ -9,7 +9,7 @@ of `refkernels.training.null_runs` have no layers: their arithmetic answers A's 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from refkernels.alignment.local import (
@@ -70,17 +70,13 @@ def compared(
     plain kernel's."""
     ratios: dict[_Key, float] = {}
     for side, null in zip(sides, nulls, strict=True):
-        null_sizes, null_biases = _sizes(null), _biases(null)
-        for key, bias in _biases(side).items():
-            if (
-                abs(bias) > BIASED
-                and key in null_sizes
-                and abs(null_biases.get(key, 0.0)) < BIASED / 2
-            ):
-                return Noise(invalid=_name(key))
-        for key, size in _sizes(side).items():
-            if key in null_sizes:
-                ratio = size / null_sizes[key] if null_sizes[key] else math.inf if size else 0.0
+        null_figures = _figures(null)
+        for key, (size, bias) in _figures(side).items():
+            if key in null_figures:
+                null_size, null_bias = null_figures[key]
+                if abs(bias) > BIASED and abs(null_bias) < BIASED / 2:
+                    return Noise(invalid=_name(key))
+                ratio = size / null_size if null_size else math.inf if size else 0.0
                 ratios[key] = max(ratios.get(key, 0.0), ratio)
     if not ratios:
         return Noise(known=False)
@@ -90,34 +86,22 @@ def compared(
     return Noise(max(1.0, ratios[worst]), _name(worst))
 
 
-def _sums(
-    judged: Sequence[LocalJudgement], figure: Callable[[LocalJudgement], float]
-) -> dict[_Key, tuple[int, float]]:
-    """Of each op's output, over all layers: the number of its elements, and the sum of a figure;
-    outputs beyond rounding are left to the local verdict."""
-    sums: dict[_Key, tuple[int, float]] = {}
-    for judgement in judged:
-        value = figure(judgement)
-        if judgement.ordinary and judgement.attributed and math.isfinite(value):
-            count, total = sums.get(_key(judgement), (0, 0.0))
-            sums[_key(judgement)] = count + judgement.elements, total + value
-    return sums
-
-
-def _biases(judged: Sequence[LocalJudgement]) -> dict[_Key, float]:
-    """The mean of each op's signed errors, in its own standard deviations."""
-    sums = _sums(judged, lambda one: math.sqrt(one.elements) * one.bias)
-    return {key: total / math.sqrt(n) for key, (n, total) in sums.items() if n}
-
-
-def _sizes(judged: Sequence[LocalJudgement]) -> dict[_Key, float]:
-    """The root mean square error of each op's output."""
-    sums = _sums(judged, lambda one: one.elements * one.over_plain**2)
-    return {key: math.sqrt(total / n) for key, (n, total) in sums.items() if n >= _FEW}
-
-
-def _key(judgement: LocalJudgement) -> _Key:
-    return judgement.op, str(judgement.place.stage), judgement.output
+def _figures(judged: Sequence[LocalJudgement]) -> dict[_Key, tuple[float, float]]:
+    """Of each op's output, over all layers: the root mean square error, and the mean of the signed
+    errors in its own standard deviations; outputs beyond rounding are left to the local verdict."""
+    groups: dict[_Key, list[LocalJudgement]] = {}
+    for one in judged:
+        if one.ordinary and one.attributed and math.isfinite(one.over_plain + one.bias):
+            key = one.op, str(one.place.stage), one.output
+            groups.setdefault(key, []).append(one)
+    figures = {}
+    for key, group in groups.items():
+        count = sum(one.elements for one in group)
+        if count >= _FEW:
+            squares = math.fsum(one.elements * one.over_plain**2 for one in group)
+            biases = math.fsum(math.sqrt(one.elements) * one.bias for one in group)
+            figures[key] = math.sqrt(squares / count), biases / math.sqrt(count)
+    return figures
 
 
 def _name(key: _Key) -> str:

@@ -196,7 +196,7 @@ def _cells(
     if not np.linalg.norm(outputs - outputs_b) <= digits * np.linalg.norm(outputs):
         return None
     cells: tuple[list[_Cell], list[_Cell]] = ([], [])
-    pairs = np.concatenate((parts_a, parts_b), axis=1)
+    pairs = np.concatenate((parts_b, parts_a), axis=1)
     for pair in np.unique(pairs, axis=0):
         chosen = (pairs == pair).all(axis=1)
         x, y = cotangents_a[chosen], cotangents_b[chosen]
@@ -207,10 +207,9 @@ def _cells(
         factor = float(np.sum(x * y)) / size if size else math.inf
         if size and not np.linalg.norm(y - factor * x) <= digits * abs(factor) * size**0.5:
             return None
-        part_a, part_b = tuple(map(int, pair[:2])), tuple(map(int, pair[2:]))
-        cells[0].append(_Cell((part_b[0], part_b[1]), factor, count))
-        inverse = 1 / factor if factor else math.inf
-        cells[1].append(_Cell((part_a[0], part_a[1]), inverse, count))
+        factors = factor, 1 / factor if factor else math.inf
+        for side, k in zip(cells, (0, 1), strict=True):
+            side.append(_Cell((int(pair[2 * k]), int(pair[2 * k + 1])), factors[k], count))
     return cells
 
 

@@ -1,7 +1,8 @@
 """Printed learning rates: the schedule that each run follows, and the first step where two part.
 
 A printed rate is an interval: half a unit of its last digit to either side, and four roundings of
-float32. A schedule is named if its exact rates lie in all of them.
+float32. A schedule is named if its exact rates lie in all of them. It is solved for: the line of a
+warm-up meets the highest rate, and the length of a decay is the one that fits best.
 """
 
 from __future__ import annotations
@@ -9,42 +10,55 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from refkernels.schedule_ref import Schedule, conventions
-from refkernels.schedule_ref.schedules import parameter_intervals
+from refkernels.alignment.shifts import moved
+from refkernels.schedule_ref import Schedule
+from refkernels.schedule_ref.schedules import convention_of, parameter_intervals
 
+Array = npt.NDArray[Any]
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_WORD = r"(?:{})[\"']?\s*[=:|\s]\s*"
-_RATE = re.compile(_WORD.format("lr|learning[_ ]rate") + f"({_NUMBER})", re.IGNORECASE)
+_NUMBERS = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w.])")
+_WORD = r"\b(?:{})[\"']?\s*[=:|\s]\s*"
+_RATE = re.compile(
+    _WORD.format(r"lr|learning[_ ]?rate(?: of group \d+ to)?")
+    + rf"(?:tensor\()?(\[[^\]]*\]|{_NUMBER})",
+    re.IGNORECASE,
+)
 _STEP = re.compile(_WORD.format("step|iter|iteration") + r"(\d+)", re.IGNORECASE)
 _ROUNDINGS = 2.0**-22  # of the largest rate
-_SAMPLE = 24  # rates by which conventions are told apart
+_SAMPLE = 48  # rates by which schedules are told apart
+_LONGEST = 64  # times what was printed: a longer decay does not show
+_NARROWINGS = 6  # of the lengths of a decay, each by 32
+_LEAST = 4  # rates of two runs that show which of their steps belong together
+
+# The share of max_lr - min_lr that is left at u / T; a polynomial's power is solved for.
+_SHAPES: dict[str, Callable[[Array], Array]] = {
+    "linear": lambda part: 1 - part,
+    "cosine": lambda part: np.cos(np.pi / 2 * part) ** 2,
+    "inverse_sqrt": lambda part: (1 + part) ** -0.5,
+    "polynomial": lambda part: 1 - part,
+}
 
 
-@dataclass(frozen=True)
-class PrintedRates:
-    """Steps, in order, and their rates; each exact one lies within its `width` of the number."""
-
-    step: np.ndarray[Any, Any]
-    rate: np.ndarray[Any, Any]
-    width: np.ndarray[Any, Any]
+# By step, in order: a rate, and the half width of the interval that holds the exact one.
+Rates = dict[int, tuple[float, float]]
 
 
-def read_rates(path: Path) -> PrintedRates:
+def read_rates(path: Path) -> Rates:
     """The rates of a text: one on a line, or "step rate", or a log's `lr=` with its `step=`; a list
     in JSON too. Raises ValueError, in a sentence."""
     name = str(path)
     try:
-        text = path.read_text("utf-8")
+        pairs = list(_pairs(path.read_text("utf-8"), name))
     except UnicodeDecodeError:
         raise ValueError(f"{name} is not a text of learning rates.") from None
-    pairs = list(_pairs(text, name))
     if not pairs:
         raise ValueError(f"{name} has no learning rates: give one on each line, or 'step rate'.")
     steps = [k if step is None else int(step) for k, (step, _) in enumerate(pairs)]
@@ -52,11 +66,12 @@ def read_rates(path: Path) -> PrintedRates:
         if after <= before:
             raise ValueError(f"{name}: step {after} follows step {before}; steps must rise.")
     numbers = [number for _, number in pairs]
-    rates = np.array(numbers, np.float64)
-    if not np.isfinite(rates).all():
+    rates = list(map(float, numbers))
+    if not all(map(math.isfinite, rates)):
         raise ValueError(f"{name} has a learning rate that is not finite.")
-    width = np.array(_half_units(numbers)) + _ROUNDINGS * np.max(np.abs(rates))
-    return PrintedRates(np.array(steps), rates, width)
+    rounded = _ROUNDINGS * max(map(abs, rates))
+    widths = [half + rounded for half in _half_units(numbers)]
+    return dict(zip(steps, zip(rates, widths, strict=True), strict=True))
 
 
 def _pairs(text: str, name: str) -> Iterator[tuple[str | None, str]]:
@@ -65,10 +80,12 @@ def _pairs(text: str, name: str) -> Iterator[tuple[str | None, str]]:
         text = "\n".join(re.split(r"[\[\]{},\n]+\s*(?=[\[{\d\"'.-])", text))
     for k, line in enumerate(text.splitlines(), 1):
         said, step = _RATE.search(line), _STEP.search(line)
-        numbers = re.findall(rf"(?<![\w.]){_NUMBER}(?![\w.])", line)
-        if said:
-            yield step[1] if step else None, said[1]
-        elif len(numbers) > 2:
+        numbers = _NUMBERS.findall(said[1] if said else line)
+        if said and len(numbers) == 1:
+            yield step[1] if step else None, numbers[0]
+        elif said:
+            raise ValueError(f"{name}: line {k} has {len(numbers)} rates: give those of one group.")
+        elif len(numbers) > 2 or (len(numbers) == 2 and not numbers[0].isdigit()):
             raise ValueError(f"{name}: line {k} has {len(numbers)} numbers, and none is called lr.")
         elif numbers:
             yield numbers[0] if len(numbers) == 2 else None, numbers[-1]
@@ -85,62 +102,128 @@ def _half_units(numbers: list[str]) -> list[float]:
     return [0.5 * 10.0 ** (top + 1 - digits) for top in tops]
 
 
-def compared(a: PrintedRates, b: PrintedRates | None = None) -> dict[str, Any]:
+def compared(a: Rates, b: Rates | None = None) -> dict[str, Any]:
     """The record: each run's schedule, and the first step of both at which their rates differ."""
     record: dict[str, Any] = {"runs": [_named(one) for one in (a, b) if one is not None]}
     if b is None:
         return record
-    shared, first, second = np.intersect1d(a.step, b.step, return_indices=True)
-    if not shared.size:
+    shared = [step for step in a if step in b]
+    if not shared:
         raise ValueError("The two runs have no step in common.")
-    apart = np.abs(a.rate[first] - b.rate[second]) > a.width[first] + b.width[second]
-    k = int(np.argmax(apart))
-    rates = {"a": float(a.rate[first][k]), "b": float(b.rate[second][k])}
-    found = {"step": int(shared[k]), **rates} if apart.any() else None
-    return {**record, "shared": int(shared.size), "parted": found}
+    parted = next((step for step in shared if not _alike(a[step], b[step])), None)
+    if parted is not None:
+        rates, rule = {"a": a[parted][0], "b": b[parted][0]}, moved(a, b, _alike, _LEAST)
+        return {**record, "shared": len(shared), "parted": {"step": parted, **rates, "moved": rule}}
+    return {**record, "shared": len(shared), "parted": None}
 
 
-def _named(rates: PrintedRates) -> dict[str, Any]:
+def _alike(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return abs(one[0] - other[0]) <= one[1] + other[1]
+
+
+def _named(rates: Rates) -> dict[str, Any]:
     """The schedule that fits, with the intervals of its parameters; {} where none is known."""
-    chosen = np.unique(np.linspace(0, len(rates.step) - 1, _SAMPLE).round().astype(int))
-    for guess in _guesses(rates):
-        best = conventions(rates.rate[chosen], rates.step[chosen], guess)[0]
-        intervals = parameter_intervals(rates.rate, rates.step, rates.width, best.schedule)
-        if intervals:
-            return {"convention": best.name, "schedule": asdict(best.schedule),
+    steps, (r, width) = np.array(list(rates)), np.array(list(rates.values())).T
+    for schedule in _schedules(steps, r, width * 1.001):  # what float64 rounds is certified here
+        if intervals := parameter_intervals(r, steps, width, schedule):
+            return {"convention": convention_of(schedule), "schedule": asdict(schedule),
                     "intervals": intervals}  # fmt: skip
     return {}
 
 
-def _guesses(rates: PrintedRates) -> Iterator[Schedule]:
-    """Schedules through the highest rate, or what it rises to next, and another one; the simplest
-    first."""
-    r, top = [float(rate) for rate in rates.rate], int(np.argmax(rates.rate))
-    steps = [int(step) for step in rates.step]
-    peaks = [(r[top], steps[top])]
-    if top > 1:
-        peaks.append((2 * r[top] - r[top - 1], 2 * steps[top] - steps[top - 1]))
-    for peak, warmup in peaks:
-        factor = r[0] / peak if steps[0] == 0 else 0.0
-        warm: dict[str, Any] = {"warmup_steps": warmup, "warmup_factor": factor if warmup else 0.0}
-        yield Schedule(peak, **warm)
-        lower = [k for k in range(top + 1, len(r)) if r[k] < peak and steps[k] > warmup]
-        if len({r[k] for k in lower}) < 2:  # one other rate shows no shape
-            continue
-        for k in dict.fromkeys((lower[len(lower) // 2], lower[-1]) if lower else ()):
-            u = steps[k] - warmup
-            for digits in (3, 17) if r[k] > 0.0 else ():
-                gamma = float(f"{(r[k] / peak) ** (1 / u):.{digits}g}")
-                yield Schedule(peak, "exponential", gamma=gamma, **warm)
-            gamma = r[lower[0]] / peak
-            yield Schedule(peak, "step", steps[lower[0]] - warmup, gamma=gamma, **warm)
-            for low, late in itertools.product(
-                dict.fromkeys((0.0, r[-1], 0.1 * peak)), (u, steps[k])
-            ):
-                share = (r[k] - low) / (peak - low)
-                if 0.0 < share < 1.0:
-                    lengths = {"linear": late / (1 - share)}
-                    lengths["cosine"] = math.pi * late / (2 * math.acos(math.sqrt(share)))
-                    for decay, length in lengths.items():
-                        for T in dict.fromkeys((math.floor(length), math.ceil(length))):
-                            yield Schedule(peak, decay, max(T, 1), low, **warm)
+def _schedules(printed: Array, r: Array, width: Array) -> Iterator[Schedule]:
+    """Schedules that fit in float64, the simplest first."""
+    for held, late in itertools.product((False, True), (0, 1, -1)):
+        steps = np.maximum(printed - late, 0)
+        for first, (peak, warmup) in itertools.product((1, 0), dict.fromkeys(_peaks(steps, r))):
+            rising = steps < warmup
+            factor = _factor((steps[rising] + first) / warmup, r[rising], width[rising], peak)
+            if factor is None or (first and (factor or not warmup)):
+                continue
+            warm = {"warmup_steps": warmup, "warmup_factor": factor, "first": first, "late": late}
+            tops = np.flatnonzero(r == peak)
+            hold = int(steps[tops[-1]]) - warmup if held and tops.size else 0
+            for begin in dict.fromkeys((warmup + hold, 0)) if hold > 0 or not held else ():
+                u = np.maximum(steps[~rising] - begin, 0)
+                for decay in _decays(u, r[~rising], width[~rising], peak):
+                    yield Schedule(
+                        peak, hold_steps=hold, from_start=begin < warmup, **warm, **decay
+                    )
+
+
+def _peaks(steps: Array, r: Array) -> Iterator[tuple[float, int]]:
+    """The highest rate, or one that is not printed, and where the rates' rise ends."""
+    tops, top = np.flatnonzero(r == r.max()), float(r.max())
+    first, last = int(tops[0]), int(tops[-1])
+    if not first or top <= 0.0:
+        yield top, 0
+        return
+    yield from ((top, int(steps[k]) + one) for k in (first, last) for one in (0, 1))
+    slope = float(r[first] - r[0]) / int(steps[first] - steps[0])
+    yield top + slope, int(steps[first]) + 1
+    before = max(first - 1, 1)
+    slope = float(r[before] - r[0]) / int(steps[before] - steps[0])
+    if slope > 0.0:
+        yield top, int(steps[0]) + round((top - float(r[0])) / slope)
+
+
+def _factor(part: Array, r: Array, width: Array, peak: float) -> float | None:
+    """f of the rates peak (f + (1 - f) part): 0 if that fits; None where no f fits."""
+    left = np.where(part < 1.0, 1.0 - part, 1e-300)
+    middle, room = (r / (peak or 1.0) - part) / left, width / (peak or 1.0) / left
+    low, high = np.max(middle - room, initial=0.0), np.min(middle + room, initial=1.0)
+    if low > high:
+        return None
+    return 0.0 if low <= 0.0 else float(low + high) / 2
+
+
+def _decays(u: Array, r: Array, width: Array, peak: float) -> Iterator[dict[str, Any]]:
+    """The decays whose rates after u steps are r."""
+    lower = np.flatnonzero(r < peak - width)
+    if not lower.size:
+        yield {}
+    if np.unique(r[lower]).size < 2:  # one other rate shows no shape
+        return
+    for k, digits in itertools.product((lower[-1], lower[len(lower) // 2]), (3, 17)):
+        gamma = float(f"{(max(r[k], 0.0) / peak) ** (1 / (u[k] or 1)):.{digits}g}")
+        if np.all(np.abs(peak * gamma**u - r) <= width):
+            yield {"decay": "exponential", "gamma": gamma}
+    k = int(lower[0])
+    yield {"decay": "step", "decay_steps": int(u[k]) or 1, "gamma": float(r[k]) / peak}
+    lows = dict.fromkeys((0.0, float(f"{0.1 * peak:.9g}"), float(r[-1]), None))
+    for decay, clamped, low in itertools.product(_SHAPES, (True, False), lows):
+        endless, known = decay == "inverse_sqrt", low is not None
+        # It has no floor and no end; and a line has one slope with any floor.
+        if (not clamped and low == 0.0) if endless else known or decay == "cosine":
+            yield from _solved(decay, clamped, u, r, width, peak, low)
+
+
+@np.errstate(all="ignore")
+def _solved(
+    decay: str, clamped: bool, u: Array, r: Array, width: Array, peak: float, low: float | None
+) -> list[dict[str, Any]]:
+    """The decay of the length that fits best, if it fits. `low`: its min_lr; None: solved for."""
+    chosen = np.unique(np.linspace(0, len(r) - 1, _SAMPLE).round().astype(int))
+    u, r, width = u[chosen], r[chosen], width[chosen]
+    lengths = np.geomspace(1, _LONGEST * (u[-1] or 1), 256)
+    for _ in range(_NARROWINGS):
+        lengths = np.unique(lengths.round())
+        part, power = u / lengths[:, None], np.ones((len(lengths), 1))
+        left = _SHAPES[decay](np.minimum(part, 1) if clamped else part)
+        if decay == "polynomial" and low is not None:
+            share, k = (r - low) / (peak - low), len(r) // 2
+            power = np.round(np.log(share[k]) / np.log(left[:, k : k + 1]), 2)
+        left, floor = left**power, np.full(power.shape, low or 0.0)
+        if low is None:
+            gone = 1 - left
+            floor = np.sum((r - peak * left) * gone, 1, keepdims=True) / np.sum(
+                gone**2, 1, keepdims=True
+            )
+        misses = np.max(np.abs(floor + (peak - floor) * left - r) / width, axis=1)
+        k = int(np.argmin(np.nan_to_num(misses, nan=np.inf)))
+        if misses[k] <= 1.0:
+            found = {"decay": decay, "decay_steps": int(lengths[k])}
+            found |= {"power": float(power[k, 0]), "clamped": clamped or decay == "inverse_sqrt"}
+            return [{**found, "min_lr": float(f"{floor[k, 0]:.{n}g}")} for n in (3, 17)]
+        lengths = np.linspace(lengths[max(k - 1, 0)], lengths[min(k + 1, len(lengths) - 1)], 64)
+    return []

@@ -5,16 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from refkernels.alignment.comparison import Departure
-from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.run import Run
-from refkernels.alignment.traced import TraceDifference
-from refkernels.alignment.verdict import Suspect
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
-
-_WORDS = {RunDifference: "difference", TraceDifference: "calls", Departure: "departure"}
 
 
 def of(alignment: Any) -> dict[str, Any]:
@@ -26,7 +20,7 @@ def of(alignment: Any) -> dict[str, Any]:
         "runs": [_run(run) for run in alignment.runs],
         "verdict": {
             "word": verdict.word,
-            "suspects": [_suspect(item) for item in verdict.suspects],
+            "suspects": [asdict(item) for item in verdict.suspects],
             "reasons": [asdict(item) for item in verdict.reasons],
         },
         "differences": [asdict(item) for item in alignment.differences],
@@ -36,7 +30,7 @@ def of(alignment: Any) -> dict[str, Any]:
         "noise": None if alignment.noise is None else asdict(alignment.noise),
         "band": [list(item) for item in alignment.band],
         "losses": [[[line.step, line.loss] for line in run.first.lines] for run in alignment.runs],
-        "matched": _matched(alignment.matched),
+        "matched": None if alignment.matched is None else asdict(alignment.matched),
         "calls": None if alignment.traced is None else asdict(alignment.traced),
         "null_directions": [list(item) for item in alignment.null_directions],
         "remarks": list(alignment.remarks),
@@ -58,23 +52,6 @@ def _run(run: Run) -> dict[str, Any]:
         "captured": list(first.steps),
         "complete": first.complete,
     }
-
-
-def _suspect(suspect: Suspect) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "step": suspect.step, "topic": suspect.topic, "where": suspect.where, "run": suspect.run,
-        "places": suspect.places,
-    }  # fmt: skip
-    source = suspect.source
-    if isinstance(source, LocalJudgement):
-        return {**fields, "source": "judgement", "judgement": _judgement(source)}
-    return {**fields, "source": _WORDS[type(source)], **asdict(source)}
-
-
-def _judgement(judgement: LocalJudgement) -> dict[str, Any]:
-    fields = {**asdict(judgement), **asdict(judgement.place)}
-    fields |= {"wrong": judgement.wrong, "redefined": judgement.redefined}
-    return {name: fields[name] for name in fields if name not in ("place", "errors", "users")}
 
 
 def _local(local: LocalTruth) -> dict[str, Any]:
@@ -102,7 +79,7 @@ def _local(local: LocalTruth) -> dict[str, Any]:
         "ops": rows,
         "layers": _layers(local),
         "judged": len(local.judgements),
-        "unordinary": [_judgement(one) for one in local.judgements if not one.ordinary],
+        "unordinary": [one.to_dict() for one in local.judgements if not one.ordinary],
         "unjudged": [asdict(unjudged) for unjudged in local.unjudged],
         "not_captured": list(local.not_captured),
     }
@@ -122,10 +99,3 @@ def _layers(local: LocalTruth) -> list[dict[str, Any]]:
             "cause": worst.cause, "confidence": worst.confidence, "details": worst.details,
         })  # fmt: skip
     return rows
-
-
-def _matched(matched: Any) -> dict[str, Any] | None:
-    if matched is None:
-        return None
-    return {name: dict(value) if hasattr(value, "items") else list(value)
-            for name, value in vars(matched).items()}  # fmt: skip

@@ -6,31 +6,17 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from refkernels.alignment.recorded import StepLine
 from refkernels.alignment.run import Rank, Run
+from refkernels.alignment.suspect import Suspect
 from refkernels.frameworks import environments
 
 TRACES = Path(__file__).with_name("traces")
+UNEXPLAINED = ("calls:factor", "calls:parts")  # kinds without an edit
 CALLS = "trace/calls"  # the tensor of a step's file that holds its calls
-
-
-@dataclass(frozen=True)
-class TraceDifference:
-    """Where B parts from A. `edit`: the kind of the edit of A that gives B's values, "" where none
-    was found; `where`: B's module and line, `call`: its operator; `a`, `b`: what each run has;
-    `details`: the edit's own."""
-
-    stage: str
-    edit: str
-    call: str = ""
-    where: str = ""
-    a: str = ""
-    b: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,7 +25,7 @@ class CallComparison:
     partners in A, or would have them after the differences; `unseen`: what was not recorded."""
 
     step: int
-    differences: tuple[TraceDifference, ...]
+    differences: tuple[Suspect, ...]
     complete: bool
     unseen: tuple[str, ...]
 
@@ -51,12 +37,7 @@ class CallComparison:
     @property
     def forward(self) -> bool:
         """Whether the programs part before the loss."""
-        return self.decides and any(one.stage == "forward" for one in self.differences)
-
-    @property
-    def named(self) -> bool:
-        """Whether an edit explains one of the differences."""
-        return any(one.edit not in ("", "replaced") for one in self.differences)
+        return self.decides and any(one.topic == "forward" for one in self.differences)
 
     @property
     def same(self) -> bool:
@@ -80,17 +61,11 @@ def traced(a: Run, b: Run) -> CallComparison | None:
         alike = lines[0].batch_hash == lines[1].batch_hash or rows[0] == rows[1] != []
         if not alike or any(CALLS not in rank.tensors(step).file for rank in sides):
             break
-        if not _equal_bits(*lines):
+        bits = [(line.batch_hash, line.gradients_hash, line.loss) for line in lines]
+        if bits[0] != bits[1] or None in bits[0]:  # else nothing parts in this step
             return _compared(sides, step)
         equal = CallComparison(step, (), True, ())
     return equal
-
-
-def _equal_bits(a: StepLine, b: StepLine) -> bool:
-    """Whether loss and gradients of one batch are equal, bit for bit: nothing parts then."""
-    known = None not in (a.batch_hash, a.gradients_hash, a.loss)
-    alike = (a.batch_hash, a.gradients_hash, a.loss) == (b.batch_hash, b.gradients_hash, b.loss)
-    return known and alike
 
 
 def _compared(sides: tuple[Rank, Rank], step: int) -> CallComparison | None:
@@ -109,15 +84,20 @@ def _compared(sides: tuple[Rank, Rank], step: int) -> CallComparison | None:
             return CallComparison(step, (), False, (f"its calls could not be compared ({reason})",))
         found = json.loads(out.read_text("utf-8"))
     unseen = tuple(f"{item['run']}: {item['reason']}" for item in found["unseen"])
-    differing = tuple(_difference(one) for one in found["differences"])
+    differing = tuple(_suspect(one, step) for one in found["differences"])
     return CallComparison(step, differing, bool(found["complete"]), unseen)
 
 
-def _difference(found: Mapping[str, Any]) -> TraceDifference:
-    shown = {
-        name: f"{value:.9g}" if isinstance(value, float) else str(value)
-        for name, value in found.items()
-        if name in ("stage", "edit", "call", "where", "a", "b") and value is not None
-    }
-    known = {name: value for name, value in found.items() if value is not None}
-    return TraceDifference(**shown, details={n: known[n] for n in known if n not in shown})
+def _suspect(found: Mapping[str, Any], step: int) -> Suspect:
+    """Where B parts from A: the kind of the edit of A that gives B's values, B's module and line,
+    the operator, and what each run has."""
+    details = {name: value for name, value in found.items() if value is not None}
+    a, b = (details.pop(name, "") for name in "ab")
+    a, b = (f"{value:.9g}" if isinstance(value, float) else str(value) for value in (a, b))
+    edit = details.pop("edit") or ("factor" if "factor" in details else "parts")
+    if edit == "table" and a and b:
+        edit = "base"
+    if edit == "constant" and "argument" not in details:
+        edit = "number"
+    stage, where = details.pop("stage"), details.pop("where", "")
+    return Suspect(stage, where, a, b, step, kind=f"calls:{edit}", details=details)

@@ -108,6 +108,23 @@ def lost_decays(rank: Rank) -> Iterator[tuple[list[str], float, str]]:
                 yield names, decay, format.name
 
 
+def stalled(rank: Rank) -> tuple[str, float]:
+    """A weight of a narrow format, and the share of all of theirs that captured updates leave as
+    they are, of those that have a gradient. The user's own optimizer may gather them in copies."""
+    optimizer, kept, moving = rank.optimizer, 0, 0
+    own = optimizer is None or optimizer.type not in KINDS or "master" in optimizer.state
+    trained = [name for name, one in rank.parameters.items() if one.trainable]
+    names = [n for n in trained if formats.get(STORED_AS[rank.parameters[n].dtype]).p < 24]
+    for tensors in () if own else map(rank.tensors, rank.steps):
+        for name in names:
+            old, new = tensors.parameter(name), tensors.parameter(name, "after")
+            gradient = tensors.received(name)
+            if old is not None and new is not None and gradient is not None:
+                kept += int(np.count_nonzero((gradient != 0) & (old == new)))
+                moving += int(np.count_nonzero(gradient))
+    return next(iter(names), ""), kept / max(moving, 1)
+
+
 def moved_outside(rank: Rank) -> Iterator[tuple[int, list[str]]]:
     """Steps that do not begin with the weights which the update of the step before left, and the
     names of these weights: something else has changed them, by more than they are rounded."""
@@ -166,16 +183,6 @@ def _by_age(tensors: StepTensors, names: list[str]) -> list[list[str]]:
     return list(names_by_age.values())
 
 
-def _sparse_parameters(rank: Rank) -> set[str]:
-    """Parameters whose gradients are sparse: rows that are added to the weights one by one."""
-    return {
-        name
-        for layer in rank.layers.values()
-        if layer.hyperparameters.get("sparse") is True
-        for name in layer.parameters.values()
-    }
-
-
 def _questions(
     rank: Rank, kind: OptimizerKind, line: StepLine, tensors: StepTensors, order: int,
     settings: Mapping[str, Any], names: list[str], exempt: bool,
@@ -193,7 +200,11 @@ def _questions(
     parts = [part for name in names if (part := _tensors(kind, tensors, name, scale)) is not None]
     if not parts:
         return
-    if any(name in _sparse_parameters(rank) for name, _, _ in parts):
+    layers = (
+        layer for layer in rank.layers.values() if layer.hyperparameters.get("sparse") is True
+    )
+    sparse = {name for layer in layers for name in layer.parameters.values()}
+    if any(name in sparse for name, _, _ in parts):  # rows are added to the weights one by one
         raise NotJudged("one of its gradients is sparse")
     params = _params(kind, rank, line, tensors, order, settings, names, exempt)
     assert rank.optimizer is not None

@@ -13,49 +13,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from refkernels.alignment.clipping import Clipping, clip_difference
-from refkernels.alignment.comparison import Departure
 from refkernels.alignment.curves import CurveTest, needed
-from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise
-from refkernels.alignment.traced import CallComparison, TraceDifference
+from refkernels.alignment.suspect import Suspect
+from refkernels.alignment.traced import UNEXPLAINED, CallComparison
 
 Word = Literal["same", "different", "undecidable"]
 LEVEL = 0.005  # the p below which rounding alone is rejected
 _NAMED = 5  # how many layers a reason names
-_TOPICS = (
-    "data", "ranks", "weights", "dtype", "model", "layer", "optimizer", "forward", "loss",
-    "backward", "gradient", "clip", "schedule", "update",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """Something that makes two runs different trainings. `run`: "A", "B", or "" where only the
-    comparison shows it; `source`: the finding; `places`: the number of places with the same cause,
-    this one included."""
-
-    step: int
-    topic: str
-    where: str
-    run: str
-    source: RunDifference | LocalJudgement | Departure | TraceDifference
-    places: int = 1
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        return self.step, _TOPICS.index(self.topic)
 
 
 @dataclass(frozen=True)
 class VerdictReason:
     """Why there is no conclusion: a word, and the details of its sentence."""
 
-    word: Literal[
-        "curves", "saturated", "nothing", "unjudged", "functions", "unseen", "skipped", "few",
-        "beyond", "gradients", "noise", "calls", "unreadable", "stopped",
-    ]  # fmt: skip
+    word: str
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -74,12 +48,12 @@ class Conclusion:
 
 
 def decide(
-    differing: Sequence[RunDifference],
+    differing: Sequence[Suspect],
     local: tuple[LocalTruth, LocalTruth],
     clips: tuple[Clipping | None, Clipping | None],
     matched: Matched,
     curve: CurveTest | None,
-    parted: Departure | None = None,
+    parted: Suspect | None = None,
     noise: Noise | None = None,
     traced: CallComparison | None = None,
     cut_off: Sequence[VerdictReason] = (),
@@ -88,20 +62,18 @@ def decide(
     beside null runs that do not round as the runs do; nor does anything beside steps of one run
     that are `cut_off`."""
     clip_finding = clip_difference(*clips)
-    decisive = [one for one in (*differing, clip_finding) if one is not None and one.decisive]
-    suspects = [Suspect(one.step, one.topic, one.where, "", one) for one in decisive]
+    suspects = [one for one in (*differing, clip_finding) if one is not None and one.decisive]
     suspects += _of_one_run(local, matched)
     first = traced is not None and (parted is None or parted.step > traced.step)
     if traced is not None and first and (traced.forward or not (parted or clip_finding)):
-        named = {one.where for one in suspects if getattr(one.source, "cause", None)}
+        named = {one.where for one in suspects if one.details.get("cause")}
         suspects += [
-            Suspect(traced.step, one.stage, one.where, "", one)
+            one
             for one in traced.differences
-            if one.edit or one.where.split(" (")[0] not in named  # whose cause says what differs
+            if one.kind not in UNEXPLAINED or one.where.split(" (")[0] not in named  # what differs
         ]
     if parted is not None:  # the consequence of any suspect before it
-        last = Suspect(parted.step, parted.stage, parted.where, "", parted)
-        suspects += [] if any(one.rank <= last.rank for one in suspects) else [last]
+        suspects += [] if any(one.rank <= parted.rank for one in suspects) else [parted]
     if suspects:
         return Conclusion("different", _sorted(suspects))
     if cut_off:
@@ -144,10 +116,9 @@ def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:
     """The suspects in order, with each cause of an op in a run once, where it is first seen."""
     by_key: dict[tuple[object, ...], Suspect] = {}
     for k, suspect in enumerate(sorted(suspects, key=lambda suspect: suspect.rank)):
-        source = suspect.source
         key: tuple[object, ...] = (k,)
-        if isinstance(source, LocalJudgement):
-            key = suspect.run, suspect.topic, source.op, source.cause
+        if suspect.kind == "judgement":
+            key = suspect.run, suspect.topic, suspect.details["op"], suspect.details["cause"]
         first = by_key.get(key)
         by_key[key] = replace(first, places=first.places + 1) if first else suspect
     return tuple(by_key.values())
@@ -176,8 +147,11 @@ def _key(judgement: LocalJudgement, name: str) -> tuple[object, ...]:
 
 
 def _suspect(judgement: LocalJudgement, run: str) -> Suspect:
-    topic = "loss" if judgement.output in ("loss", "dloss") else str(judgement.place.stage)
-    return Suspect(judgement.place.step, topic, judgement.worst, run, judgement)
+    topic = "loss" if judgement.output in ("loss", "dloss") else judgement.place.stage
+    return Suspect(
+        topic, judgement.worst, step=judgement.place.step, kind="judgement", run=run,
+        details=judgement.to_dict(),
+    )  # fmt: skip
 
 
 def _open_reasons(
@@ -208,7 +182,9 @@ def _beyond_bound(local: LocalTruth) -> list[VerdictReason]:
 
 def _unseen_reasons(local: LocalTruth) -> list[VerdictReason]:
     reasons = _beyond_bound(local)
-    if not any(judged.place.stage in ("forward", "backward") for judged in local.judgements):
+    if any(item.startswith("Its calls are not traced") for item in local.not_captured):
+        reasons.append(VerdictReason("compiled"))
+    elif not any(judged.place.stage in ("forward", "backward") for judged in local.judgements):
         reasons.append(VerdictReason("nothing"))
     types = [item.type for item in local.unjudged]
     types += [judged.type for judged in local.wrong if judged.users and judged.redefined]

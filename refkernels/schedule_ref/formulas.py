@@ -21,7 +21,6 @@ from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.scalars import as_real
-from refkernels.arithmetic.wording import shown
 from refkernels.schedule_ref.oracle import checked
 
 Array = npt.NDArray[Any]
@@ -96,15 +95,8 @@ def formula_bound(
 
 
 def _values(kernel: Kernel, angle: Array) -> Array:
-    """The values of the caller's cosine or sine. Raises TypeError where it is not a function that
-    gives one number for each angle."""
-    try:
-        return as_float_array(kernel(angle), "the answer").reshape(np.shape(angle))
-    except (TypeError, ValueError) as failure:
-        raise TypeError(
-            "The cosine or sine of a schedule is a function that gives a number for each angle, "
-            f"which {shown(kernel)} is not."
-        ) from failure
+    """The values of the caller's cosine or sine, one number for each angle."""
+    return as_float_array(kernel(angle), "the answer").reshape(np.shape(angle))
 
 
 def _start(

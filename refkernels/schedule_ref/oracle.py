@@ -10,17 +10,13 @@ which does not cancel at the end as 1 + cos does. Source of the schedule: Loshch
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.arrays import as_whole_numbers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.question import Certify
-from refkernels.arithmetic.scalars import as_count, as_real
-from refkernels.schedule_ref.schedules import Schedule, rate
+from refkernels.schedule_ref.schedules import Schedule, rate, whole_steps
 
 Steps = npt.NDArray[np.int64]
 
@@ -65,13 +61,5 @@ def checked(
     step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int
 ) -> tuple[Steps, float, float, int]:
     """The arguments: steps as int64, two finite floats in order, and an integer."""
-    steps = as_whole_numbers(step, "step")
-    if steps.size and int(steps.min()) < 0:
-        raise ValueError(f"step has the element {int(steps.min())}: a schedule starts at step 0.")
-    decay_steps = as_count(decay_steps, "decay_steps")
-    min_lr, max_lr = as_real(min_lr, "min_lr"), as_real(max_lr, "max_lr")
-    if not (math.isfinite(min_lr) and math.isfinite(max_lr) and min_lr <= max_lr):
-        raise ValueError(
-            f"min_lr {min_lr!r} and max_lr {max_lr!r} are not a range of learning rates."
-        )
-    return steps, min_lr, max_lr, decay_steps
+    asked = Schedule(max_lr, "cosine", decay_steps, min_lr)
+    return whole_steps(step), asked.min_lr, asked.max_lr, asked.decay_steps

@@ -2,7 +2,8 @@
 
     s = t - late                                       t, the step, counts from 0
     warm-up, s < W     max_lr (f + (1 - f) (s + first) / W)
-    decay, s >= W      d(u),  u = s - W counted from the warm-up's end, or s from its start
+    decay, s >= W      d(u),  u = s - W counted from the warm-up's end, or s from its start;
+                       max_lr for hold_steps before it
 
     constant           max_lr
     linear             max_lr - (max_lr - min_lr) u / T
@@ -10,6 +11,7 @@
     cosine             min_lr + (max_lr - min_lr) cos²(π u / (2 T))
     step               max_lr gamma^floor(u / T)
     exponential        max_lr gamma^u
+    inverse_sqrt       max_lr (1 + u / T)^(-1/2)
 
 T = decay_steps. If the schedule is `clamped`, linear, polynomial and cosine decays stay constant
 from u = T on; otherwise linear and odd polynomials become negative and a cosine rises again. `late`
@@ -18,6 +20,7 @@ is 0 in the definition, 1 where step t has the rate of step t - 1, -1 where it h
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable
@@ -39,7 +42,7 @@ from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.kernels import balls
 
-DECAYS = ("constant", "linear", "polynomial", "cosine", "step", "exponential")
+DECAYS = ("constant", "linear", "polynomial", "cosine", "step", "exponential", "inverse_sqrt")
 PRECISIONS = (160, 320, 640, 1280)
 # cos^2(pi q / 2) where it is rational for a rational 0 <= q <= 1: the cosine of a rational multiple
 # of pi is rational only for 0, ±1/2 and ±1 (Niven 1956, corollary 3.12), so nowhere else.
@@ -71,24 +74,30 @@ class Schedule:
     warmup_factor: float = 0.0
     first: int = 0
     late: int = 0
+    hold_steps: int = 0
     from_start: bool = False
     clamped: bool = True
 
     def __post_init__(self) -> None:
         if as_text(self.decay, "decay") not in DECAYS:
             raise ValueError(f"decay is {self.decay!r}: it must be one of {', '.join(DECAYS)}.")
-        as_count(self.decay_steps, "decay_steps")
+        numbers: dict[str, Any] = {"decay_steps": as_count(self.decay_steps, "decay_steps")}
         for name in ("from_start", "clamped"):
             as_flag(getattr(self, name), name)
-        for name in ("warmup_steps", "first", "late"):
+        for name in ("warmup_steps", "hold_steps", "first", "late"):
             _whole(getattr(self, name), name)
         for name in ("max_lr", "min_lr", "power", "gamma", "warmup_factor"):
-            if not math.isfinite(as_real(getattr(self, name), name)):
-                raise ValueError(f"{name} is {getattr(self, name)!r}: it must be a finite number.")
+            numbers[name] = as_real(getattr(self, name), name)
+            if not math.isfinite(numbers[name]):
+                raise ValueError(f"{name} is {numbers[name]!r}: it must be a finite number.")
+        vars(self).update(numbers)
         if not self.min_lr <= self.max_lr:
             raise ValueError(f"min_lr {self.min_lr!r} is more than max_lr {self.max_lr!r}.")
-        if self.warmup_steps < 0 or self.first not in (0, 1) or self.late not in (-1, 0, 1):
-            raise ValueError("warmup_steps is 0 or more, first 0 or 1, and late -1, 0 or 1.")
+        counts = min(self.warmup_steps, self.hold_steps)
+        if counts < 0 or self.first not in (0, 1) or self.late not in (-1, 0, 1):
+            raise ValueError(
+                "warmup_steps and hold_steps are 0 or more, first 0 or 1, and late -1, 0 or 1."
+            )
         if self.decay == "polynomial" and not self.clamped and self.power != int(self.power):
             raise ValueError(
                 f"power is {self.power!r}: 1 - u / T has no such power beyond the end."
@@ -100,18 +109,20 @@ class Schedule:
         if s < self.warmup_steps:
             f = Fraction(self.warmup_factor)
             return top * (f + (1 - f) * Fraction(s + self.first, self.warmup_steps))
-        u = s if self.from_start else s - self.warmup_steps
+        u = max((s if self.from_start else s - self.warmup_steps) - self.hold_steps, 0)
         part = Fraction(min(u, self.decay_steps) if self.clamped else u, self.decay_steps)
         if self.decay == "constant":
             return top
         if self.decay == "cosine":
             return _affine(low, top - low, _cosine(part))
-        if self.decay == "linear":
-            return top - (top - low) * part
-        if self.decay == "polynomial":
-            return _affine(low, top - low, _power(1 - part, Fraction(self.power)))
-        exponent = u // self.decay_steps if self.decay == "step" else u
-        return _affine(Fraction(0), top, _power(Fraction(self.gamma), Fraction(exponent)))
+        if self.decay in ("linear", "polynomial"):
+            power = 1 if self.decay == "linear" else Fraction(self.power)
+            return _affine(low, top - low, _power(1 - part, Fraction(power)))
+        stairs = self.decay_steps if self.decay == "step" else 1
+        base, exponent = Fraction(self.gamma), Fraction(u // stairs)
+        if self.decay == "inverse_sqrt":
+            base, exponent = 1 + Fraction(u, self.decay_steps), Fraction(-1, 2)
+        return _affine(Fraction(0), top, _power(base, exponent))
 
 
 def _whole(value: Any, name: str) -> None:
@@ -138,14 +149,7 @@ def _cosine(part: Fraction) -> Number:
     if part in RATIONAL:
         return RATIONAL[part]
     left = (1 - part) / 2
-
-    def ball() -> Any:
-        import flint
-
-        root = flint.arb.sin_pi_fmpq(flint.fmpq(left.numerator, left.denominator))
-        return root * root
-
-    return ball
+    return lambda: _arb(left).sin_pi() ** 2
 
 
 def _power(base: Fraction, exponent: Fraction) -> Number:
@@ -165,9 +169,7 @@ def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosu
     Rates that are rational are exact; others are as sharp as the question asks, up to 1,280 bits.
     Raises TypeError where steps are not whole numbers, ValueError for a negative one.
     """
-    question, steps = Question.parse(certify), as_whole_numbers(step, "step")
-    if steps.size and int(steps.min()) < 0:
-        raise ValueError(f"step has the element {int(steps.min())}: a schedule starts at step 0.")
+    question, steps = Question.parse(certify), whole_steps(step)
     values = [schedule.at(whole_step) for whole_step in steps.reshape(-1).tolist()]
     open_places = [i for i, value in enumerate(values) if not isinstance(value, Fraction)]
     exact = [value if isinstance(value, Fraction) else Fraction(0) for value in values]
@@ -178,6 +180,14 @@ def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosu
 
     rates = refine(rates, np.array(open_places, np.intp), PRECISIONS, sharper, question.undecided)
     return rates.reshape(steps.shape)
+
+
+def whole_steps(step: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Steps, from 0. Raises TypeError where they are not whole numbers, ValueError for others."""
+    steps = as_whole_numbers(step, "step")
+    if steps.size and int(steps.min()) < 0:
+        raise ValueError(f"step has the element {int(steps.min())}: a schedule starts at step 0.")
+    return steps
 
 
 def _balls(values: list[Any], precision: int) -> Enclosure:
@@ -193,26 +203,37 @@ def _balls(values: list[Any], precision: int) -> Enclosure:
 # --- conventions -------------------------------------------------------------------------------
 
 
+CONVENTIONS: dict[str, tuple[str, Any]] = {
+    "one_step_late": ("late", 1),
+    "one_step_early": ("late", -1),
+    "warmup_from_first_step": ("first", 1),
+    "warmup_from_zero": ("first", 0),
+    "decay_from_start": ("from_start", True),
+    "decay_after_warmup": ("from_start", False),
+    "not_clamped": ("clamped", False),
+    "clamped": ("clamped", True),
+}
+
+
+def convention_of(schedule: Schedule) -> str:
+    """The conventions in which a schedule departs from the default ones."""
+    held = {name: getattr(schedule, key) for name, (key, _) in CONVENTIONS.items()}
+    names = (n for n, (key, v) in CONVENTIONS.items() if held[n] == v != getattr(Schedule, key))
+    return " and ".join(names) or "as_asked"
+
+
 def _variants(requested: Schedule) -> dict[str, Schedule]:
     """Every combination of the conventions, by name, the requested one first; each schedule
     once."""
-    changes: list[list[tuple[str, dict[str, Any]]]] = [
-        [("", {}), ("one_step_late", {"late": 1}), ("one_step_early", {"late": -1})],
-        [("", {}), ("warmup_from_first_step", {"first": 1}), ("warmup_from_zero", {"first": 0})],
-        [("", {}), ("decay_from_start", {"from_start": True}),
-         ("decay_after_warmup", {"from_start": False})],
-        [("", {}), ("not_clamped", {"clamped": False}), ("clamped", {"clamped": True})],
-    ]  # fmt: skip
+    changes: dict[str, list[str]] = {key: [""] for key, _ in CONVENTIONS.values()}
+    for name, (key, value) in CONVENTIONS.items():
+        changes[key] += [name] if getattr(requested, key) != value else []
     variants: dict[str, Schedule] = {}
-    for chosen in itertools.product(*changes):
-        change = {key: value for _, changed in chosen for key, value in changed.items()}
-        if any(getattr(requested, key) == value for key, value in change.items()):
-            continue
-        try:
-            variant = replace(requested, **change)
-        except ValueError:
-            continue
-        variants[" and ".join(name for name, _ in chosen if name) or "as_asked"] = variant
+    for chosen in itertools.product(*changes.values()):
+        names = [name for name in chosen if name]
+        with contextlib.suppress(ValueError):
+            variant = replace(requested, **dict(CONVENTIONS[name] for name in names))
+            variants[" and ".join(names) or "as_asked"] = variant
     return variants
 
 
@@ -278,7 +299,7 @@ def parameter_intervals(
             ends = [(sign * width - here)[moves] / slope[moves] for sign in (-1, 1)]
             low, high = np.minimum(*ends).max(), np.maximum(*ends).min()
             intervals[name] = value + float(low), value + float(high)
-    counted = ["warmup_steps"] if schedule.warmup_steps else []
+    counted = [name for name in ("warmup_steps", "hold_steps") if getattr(schedule, name)]
     counted += ["decay_steps"] if schedule.decay not in ("constant", "exponential") else []
     for name in counted:
         value = int(getattr(schedule, name))
@@ -291,6 +312,5 @@ def _last(fits: Callable[..., bool], name: str, start: int, stride: int) -> int:
     while abs(stride) < 1 << 20 and fits(**{name: start + stride}):
         start, stride = start + stride, 2 * stride
     while stride:
-        start += stride if fits(**{name: start + stride}) else 0
-        stride = int(stride / 2)
+        start, stride = start + stride * fits(**{name: start + stride}), int(stride / 2)
     return start

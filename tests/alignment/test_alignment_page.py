@@ -26,8 +26,8 @@ def test_the_demonstration_names_what_is_planted(shown: tuple[str, Path]) -> Non
     record = json.loads((folder / "alignment.json").read_text())
     first = record["verdict"]["suspects"][0]
     assert (first["run"], first["where"], first["topic"]) == ("B", "norm", "forward")
-    assert first["judgement"]["cause"] == "eps_differs"
-    assert first["judgement"]["confidence"] == "proven"
+    assert first["details"]["cause"] == "eps_differs"
+    assert first["details"]["confidence"] == "proven"
     layers = [layer for local in record["local"] for layer in local["layers"]]
     assert {layer["name"] for layer in layers if layer["wrong"]} == {"norm"}
     assert not any(local["unjudged"] for local in record["local"])

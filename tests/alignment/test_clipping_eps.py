@@ -91,6 +91,17 @@ def step(
     )  # fmt: skip
 
 
+def made(scalings: list[Scaling]) -> Clipping:
+    clip = clipping(scalings)
+    assert clip is not None
+    return clip
+
+
+def kind(a: Clipping, b: Clipping) -> str:
+    found = clip_difference(a, b)
+    return found.kind if found else ""
+
+
 def clips(
     threshold: float, eps: float, size: float = 2.5, *, order: str = "each 16 lanes",
     form: str = "inverse", steps: int = 3, count: int = 3000, seed: int = 0, reports: bool = True,
@@ -101,8 +112,7 @@ def clips(
         computed = norm_of(parts, order)
         scale = factor_of(computed, threshold, eps, form)
         scalings.append(step(parts, computed, scale, number, reports))
-    clip = clipping(scalings)
-    assert clip is not None
+    clip = made(scalings)
     assert any(low <= threshold <= high for low, high in clip.thresholds.values())
     return clip
 
@@ -141,9 +151,7 @@ def test_the_norm_that_a_clip_computed_shows_its_eps(threshold: float, eps: floa
 
 def test_clips_with_and_without_eps_differ_where_they_report_their_norms() -> None:
     with_eps, without = (clips(1.0, eps) for eps in (1e-6, 0.0))
-    differing = clip_difference(with_eps, without)
-    assert differing is not None
-    assert differing.kind == "clip_eps_differs"
+    assert kind(with_eps, without) == "clip_eps_differs"
     assert clip_difference(with_eps, clips(1.0, 0.0, reports=False)) is None
 
 
@@ -152,8 +160,7 @@ def test_a_reported_number_that_is_not_the_norm_of_these_gradients_decides_nothi
     norm = norm_of(parts, "wide")
     clipped = step(parts, norm, factor_of(norm, 1.0, 1e-6, "plain"), reports=True)
     for wrong in (1.0, norm * 1.001, norm * 0.999, float("nan"), float("inf")):
-        clip = clipping([replace(clipped, reported=wrong)])
-        assert clip is not None
+        clip = made([replace(clipped, reported=wrong)])
         assert [*map(float, clip.thresholds)] == [*ADDED]
 
 
@@ -163,10 +170,7 @@ def test_a_less_accurate_norm_is_the_same_clip_and_another_threshold_is_not() ->
         for threshold, order in ((1.0, "wide"), (0.5, "wide"), (1.0, "sequential"))
     )
     assert clip_difference(right, plain) is None
-    for clip in (right, plain):
-        differing = clip_difference(clip, half)
-        assert differing is not None
-        assert differing.kind == "clip_threshold"
+    assert kind(right, half) == kind(plain, half) == "clip_threshold"
 
 
 def test_a_run_whose_gradients_are_below_the_threshold_may_clip_as_the_other_does() -> None:
@@ -197,9 +201,7 @@ def test_a_divided_sum_over_parts_is_not_a_clip(steps: int, other: str) -> None:
 
 def said_of(clip: Clipping) -> str:
     """What the page says about it."""
-    record = asdict(clip)
-    assert record is not None
-    return clause("A", record, words_of("en"))
+    return clause("A", asdict(clip), words_of("en"))
 
 
 @pytest.mark.parametrize("parts", [2, 3, 4, 6, 7, 64])
@@ -210,8 +212,7 @@ def test_a_division_is_reported_as_one(parts: int, norms: list[float]) -> None:
     for number, size in enumerate(norms):
         whole = gradients(0 if len(set(norms)) == 1 else number, size, 300)
         steps.append(step(whole, norm_of(whole, "wide"), F(1 / parts), number))
-    clip = clipping(steps)
-    assert clip is not None
+    clip = made(steps)
     assert (clip.divisors, clip.thresholds) == ((parts,), {})
     sentence = said_of(clip)
     assert sentence == f"A divides them by {parts}, a number of parts or a loss scale"
@@ -227,8 +228,7 @@ def test_a_clip_is_not_reported_as_a_division(seed: int, count: int) -> None:
 
 def test_a_clip_of_a_norm_of_3_at_1_may_be_a_division_by_3() -> None:
     before = [np.array([1.0, 2.0, 2.0], F)]
-    clip = clipping([step(before, 3.0, F(1) / F(3))])
-    assert clip is not None
+    clip = made([step(before, 3.0, F(1) / F(3))])
     assert clip.divisors == (3,)
     assert "0" in clip.thresholds
     sentence = said_of(clip)
@@ -248,11 +248,7 @@ def test_thresholds_of_large_models_are_distinguished(size: int) -> None:
             )
             for number, n in enumerate((31.0, 22.0, 57.0))
         ]  # fmt: skip
-        clip = clipping(steps)
-        assert clip is not None
-        return clip
+        return made(steps)
 
-    differing = clip_difference(run(1.0), run(10.0))
-    assert differing is not None
-    assert differing.kind == "clip_threshold"
+    assert kind(run(1.0), run(10.0)) == "clip_threshold"
     assert clip_difference(run(1.0), run(1.001)) is None

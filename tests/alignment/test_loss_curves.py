@@ -8,14 +8,13 @@ import pytest
 from refkernels.alignment import curves
 
 EXPERIMENTS, STEPS = 500, 60
+FALLING = 6.0 * np.exp(-np.arange(STEPS) / 40.0)
 
 
-def walks(rng: np.random.Generator, runs: int, steps: int = STEPS) -> np.ndarray:
+def walks(rng: np.random.Generator, runs: int) -> np.ndarray:
     """Losses that fall alike, and roundings that accumulate and grow."""
-    time = np.arange(steps)
-    falling = 6.0 * np.exp(-time / 40.0)
-    noise = rng.standard_normal((runs, steps)) * 1e-6 * np.exp(time / 30.0)
-    return falling + np.cumsum(noise, axis=1)
+    noise = rng.standard_normal((runs, STEPS)) * 1e-6 * np.exp(np.arange(STEPS) / 30.0)
+    return FALLING + np.cumsum(noise, axis=1)
 
 
 def rate(values: list[float], level: float) -> float:
@@ -47,7 +46,7 @@ def test_a_wrong_rate_above_the_least_detectable_one_is_seen() -> None:
     right = curves.of_pair(runs[0], runs[1], runs[2:])
     assert right.least_rate_change is not None
     time, change = np.arange(STEPS), 10.0 * right.least_rate_change
-    moved = runs[1] + 6.0 * (np.exp(-time * (1 + change) / 40.0) - np.exp(-time / 40.0))
+    moved = runs[1] + 6.0 * np.exp(-time * (1 + change) / 40.0) - FALLING
     wrong = curves.of_pair(runs[0], moved, runs[2:])
     assert not right.extreme
     assert wrong.extreme
@@ -68,7 +67,7 @@ def test_runs_that_a_level_needs() -> None:
 def test_nothing_is_decided_after_saturation() -> None:
     rng = np.random.default_rng(5)
     runs = walks(rng, 21)
-    seeds = 6.0 * np.exp(-np.arange(STEPS) / 40.0) + 1e-5 * rng.standard_normal((8, STEPS))
+    seeds = FALLING + 1e-5 * rng.standard_normal((8, STEPS))
     spread = np.std(runs, axis=0, ddof=1)
     first = int(np.nonzero(spread >= np.std(seeds, axis=0, ddof=1))[0][0])
     comparison = curves.of_pair(runs[0], runs[1], runs[2:], seeds=seeds)
@@ -93,7 +92,7 @@ def test_losses_on_the_grid_of_float32_raise_no_alarm(size: float) -> None:
     rng, comparisons = np.random.default_rng(9), []
     for _ in range(200):
         noise = rng.standard_normal((21, STEPS)) * size * 2.0**-21
-        runs = (6.0 * np.exp(-np.arange(STEPS) / 40.0) + noise).astype(np.float32)
+        runs = (FALLING + noise).astype(np.float32)
         comparisons.append(curves.of_pair(*runs[:2].astype(float), runs[2:].astype(float)))
     few = 0.005 + 5 * math.sqrt(0.005 / 200)
     assert np.mean([comparison.p_normal < 0.005 for comparison in comparisons]) <= few
@@ -107,7 +106,7 @@ def test_on_the_grid_the_farthest_is_one_of_the_two_as_often_as_by_chance(wider:
     sizes = np.where(np.arange(21) < 2, wider, 1.0)[:, None]
     for _ in range(count):
         noise = sizes * np.cumsum(rng.standard_normal((21, STEPS)), axis=1) * 1e-8
-        runs = (6.0 * np.exp(-np.arange(STEPS) / 40.0) + noise).astype(np.float32).astype(float)
+        runs = (FALLING + noise).astype(np.float32).astype(float)
         extremes.append(curves.of_pair(runs[0], runs[1], runs[2:], wider=wider).extreme)
     level = 2.0 / 21.0
     assert np.mean(extremes) <= level + 5.0 * math.sqrt(level * (1.0 - level) / count)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refkernels.alignment.comparison import Departure
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.parts import FactorCause, cause
 from refkernels.alignment.run import Layer, LayerCall
 from refkernels.alignment.steps import StepTensors
+from refkernels.alignment.suspect import Suspect
 from refkernels.reporting.alignment import page
 
 RNG = np.random.default_rng(5)
@@ -173,8 +173,8 @@ RANKS = FactorCause("sum_over_ranks", "B", {"parts": 2})
 def test_the_page_says_which_run_it_is_or_that_it_cannot_tell(
     cause: FactorCause, said: str, in_chinese: str
 ) -> None:
-    parted = Departure(0, "clip", "Model", "update", 0.5, None, 0, 0, cause)
-    suspect = {"source": "departure", "run": "", **asdict(parted)}
+    details = {"what": "update", "apart": 0.5, "factor": None, "cause": asdict(cause)}
+    suspect = asdict(Suspect("clip", "Model", kind="parted", details=details))
     english = page.suspect(suspect, page.words_of("en"))
     assert said in english
     assert in_chinese in page.suspect(suspect, page.words_of("zh"))

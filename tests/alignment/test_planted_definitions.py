@@ -44,7 +44,7 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "clip_but_first": ("right", 0, "clip", "for all parameters but bias, as clipping"),
     "clip_at_one": ("right", 0, "clip", "for all parameters, as clipping at 1 would"),
     "late_schedule": ("right", 1, "schedule", "B is one step late"),
-    "stale_batch": ("right", 1, "data", "the other run's batches, one step late"),
+    "stale_batch": ("right", 1, "data", "B is one step late"),
     "halves_sum": ("clip_left_out", 0, "gradient", "B takes the sum over 2 parts of the batch"),
     "masked_means": ("masked", 0, "gradient", "different numbers of tokens (16, 6)"),
     "loss_scale_left_in": ("clip_left_out", 0, "backward", "a loss scale of 65536 that B does not"),

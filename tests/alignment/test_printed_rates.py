@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,35 @@ from refkernels.cli.app import app
 
 UNIRL = "[3e-4, 2.927e-4, 2.714e-4, 2.382e-4, 1.964e-4, 1.5e-4, 1.036e-4, 6.183e-5, 2.865e-5]"
 LIBAI = "0.005\n1.004\n2.003\n3.002\n4.001\n4.001\n4.001\n4.001\n"
-LOG = "".join(
-    f"step {k}: loss 2.3, lr {k * 3e-6 if k < 100 else rate:.5e}\n"
-    for k in range(0, 2001, 10)
-    for rate in [3e-5 + 2.7e-4 * math.cos(math.pi * (k - 100) / 3800) ** 2]
-)
-BERT = "".join(f"{5e-6 * k if k < 10 else 5e-5 * (1 - k / 100)!r}\n" for k in range(100))
-STAIRS = "".join(f"{0.1 * 0.1 ** (k // 30):.4e}\n" for k in range(99))
+
+
+def nano(k: int) -> float:
+    """Warm-up to the peak, which is printed twice, and a cosine with a floor."""
+    cosine = 3e-5 + 2.7e-4 * math.cos(math.pi * (k - 20) / 160) ** 2
+    return 3e-4 * (k + 1) / 20 if k < 20 else cosine
+
+
+def printed(rate: Callable[[int], float], count: int, form: str = "{:.4e}\n") -> str:
+    return "".join(form.format(rate(k)) for k in range(count))
+
+
+LOG = "".join(f"step {k}: loss 2.3, lr {nano(k):.5e}\n" for k in range(0, 95, 5))
+BERT = printed(lambda k: 5e-6 * k if k < 10 else 5e-5 * (1 - k / 100), 100, "{!r}\n")
+STAIRS = printed(lambda k: 0.1 * 0.1 ** (k // 30), 99)
+INVERSE = printed(lambda k: 1e-3 * min(k / 40, (40 / max(k, 1)) ** 0.5), 200)
+POWER = printed(lambda k: 1e-2 * (1 - k / 80) ** 0.9, 60, "lr: [{}]\n")
+HELD = printed(lambda k: min(k / 5, 1.0, 2.0 - k / 50), 90)
 FITS: dict[str, tuple[str, str, dict[str, float]]] = {  # intervals hold these parameters
     UNIRL: ("cosine", "as_asked", {"max_lr": 3e-4, "min_lr": 0.0, "decay_steps": 10}),
     LIBAI: ("constant", "as_asked", {"max_lr": 4.001, "warmup_steps": 4}),
-    LOG: ("cosine", "as_asked", {"min_lr": 3e-5, "warmup_steps": 100, "decay_steps": 1900}),
+    LOG: ("cosine", "warmup_from_first_step", {"warmup_steps": 20, "decay_steps": 80}),
     BERT: ("linear", "decay_from_start", {"max_lr": 5e-5, "warmup_steps": 10, "decay_steps": 100}),
     STAIRS: ("step", "as_asked", {"max_lr": 0.1, "decay_steps": 30}),
-    "".join(f"{0.1 * 0.95**k:.5g}\n" for k in range(60)): ("exponential", "as_asked", {}),
+    printed(lambda k: 0.1 * 0.95**k, 60): ("exponential", "as_asked", {}),
+    printed(nano, 70): ("cosine", "warmup_from_first_step", {"min_lr": 3e-5, "decay_steps": 80}),
+    INVERSE: ("inverse_sqrt", "as_asked", {"warmup_steps": 40, "decay_steps": 40}),
+    POWER: ("polynomial", "as_asked", {"decay_steps": 80}),
+    HELD: ("linear", "as_asked", {"warmup_steps": 5, "hold_steps": 45, "decay_steps": 50}),
     "1e-3\n5e-4\n": ("none: one other rate shows no shape", "", {}),
     "1e-3\n5e-4\n7e-4\n2e-4\n9e-4\n": ("none", "", {}),
 }
@@ -42,6 +58,25 @@ def test_the_schedule_of_printed_rates_is_named_with_intervals(text: str, tmp_pa
     for name, value in parameters.items():
         low, high = run["intervals"][name]
         assert low <= value <= high < value * 1.001 + 1e-7
+
+
+@pytest.mark.parametrize(
+    ("its", "said"),
+    [
+        (lambda k: nano(k - 1) if k else 0.0, ": B is one step late."),
+        (lambda k: nano(2 * k), "B has at each step t what A has at step 2 t."),
+        (lambda k: nano(2 * k + 1), "B has at each step t what A has at step 2 t + 1."),
+        (lambda k: nano(k // 3), "A has at each step t what B has at step 3 t."),
+        (lambda k: nano(k) if k < 30 else 1e-4, "in B.**"),
+    ],
+)
+def test_which_steps_of_two_runs_belong_together(
+    its: Callable[[int], float], said: str, tmp_path: Path
+) -> None:
+    for name, rate in (("a", nano), ("b", its)):
+        (tmp_path / name).write_text(printed(rate, 70))
+    words = ["align", "--rates", str(tmp_path / "a"), str(tmp_path / "b")]
+    assert said in CliRunner().invoke(app, words).stdout.split("\n")[0]
 
 
 def test_the_first_step_at_which_two_runs_part(tmp_path: Path) -> None:
@@ -61,6 +96,8 @@ def test_the_first_step_at_which_two_runs_part(tmp_path: Path) -> None:
         ("hello", "has no"),
         ("1 2 3", "line 1 has 3"),
         ("5 1\n4 1", "step 4 follows"),
+        ("lr=[1, 2]", "line 1 has 2 rates"),
+        ("1e-3 1e-4", "line 1 has 2 numbers"),
     ):
         (tmp_path / "a").write_text(text)
         refused = CliRunner().invoke(app, words)

@@ -207,22 +207,15 @@ def test_steps_of_another_run_are_not_read(run: Path) -> None:
         ({"dtype": "F33", "shape": [2], "data_offsets": [0, 8]}, "unknown dtype 'F33'"),
         ({"dtype": ["F32"], "shape": [2], "data_offsets": [0, 8]}, "unknown dtype"),
         ({"shape": [2]}, "is not described"),
+        ({"dtype": "BOOL", "shape": [8], "data_offsets": [0, 8]}, "is boolean and holds 2"),
     ],
 )
 def test_headers_are_checked_against_the_file(tmp_path: Path, entry: dict, words: str) -> None:
     text = json.dumps({"x": entry}).encode()
     path = tmp_path / "x.safetensors"
-    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"\1\2" + bytes(6))
     with pytest.raises(CaptureError, match=words):
-        TensorFile(path)
-
-
-def test_booleans_other_than_0_and_1_are_refused(tmp_path: Path) -> None:
-    text = b'{"x":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}}'
-    path = tmp_path / "x.safetensors"
-    path.write_bytes(len(text).to_bytes(8, "little") + text + b"\1\2")
-    with pytest.raises(CaptureError, match="is boolean and holds 2"):
-        TensorFile(path)["x"]
+        _ = TensorFile(path)["x"]
 
 
 @pytest.mark.parametrize(

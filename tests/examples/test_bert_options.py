@@ -40,7 +40,7 @@ def test_a_loss_without_its_eps_is_named_and_a_hand_written_update_is_not(
     assert verdict.first is not None
     assert (verdict.first.topic, verdict.first.where[:6]) == ("forward", "masked")  # the loss
     layer = next(suspect for suspect in verdict.suspects if suspect.where == "masked")
-    named = layer.topic, layer.run, layer.source.cause  # type: ignore[union-attr]
+    named = layer.topic, layer.run, layer.details["cause"]
     assert named == ("backward", "B", "eps_differs")
     assert align(right, captured["by_hand"], steps=[0]).verdict.suspects == ()
 

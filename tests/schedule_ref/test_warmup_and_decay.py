@@ -20,7 +20,7 @@ def by_hand(t: int, schedule: Schedule) -> Any:
     if t < schedule.warmup_steps:
         f = mpmath.mpf(schedule.warmup_factor)
         return top * (f + (1 - f) * mpmath.mpf(t) / schedule.warmup_steps)
-    u = t - schedule.warmup_steps
+    u = max(t - schedule.warmup_steps - schedule.hold_steps, 0)
     part = mpmath.mpf(min(u, schedule.decay_steps)) / schedule.decay_steps
     span, gamma = top - low, mpmath.mpf(schedule.gamma)
     return {
@@ -30,6 +30,7 @@ def by_hand(t: int, schedule: Schedule) -> Any:
         "cosine": lambda: low + span * (1 + mpmath.cos(mpmath.pi * part)) / 2,
         "step": lambda: top * gamma ** (u // schedule.decay_steps),
         "exponential": lambda: top * gamma**u,
+        "inverse_sqrt": lambda: top / mpmath.sqrt(1 + mpmath.mpf(u) / schedule.decay_steps),
     }[schedule.decay]()
 
 
@@ -43,6 +44,8 @@ def by_hand(t: int, schedule: Schedule) -> Any:
         {"decay": "cosine", "min_lr": 1e-6, "warmup_factor": 1 / 3},
         {"decay": "step", "decay_steps": 30},
         {"decay": "exponential", "gamma": 0.97},
+        {"decay": "inverse_sqrt", "decay_steps": 7},
+        {"decay": "linear", "hold_steps": 40, "decay_steps": 50},
     ],
     ids=lambda options: options["decay"],
 )

@@ -18,21 +18,12 @@ import torch
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "profiling"))
 
 from parting import compare
-from replay import RecordedProgram, Unseen
 
 
 def main(path_a, path_b, out):
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)  # of a quotient of integers, say
-    found = {"unseen": []}
-    programs = []
-    for run, path in (("A", path_a), ("B", path_b)):
-        try:
-            programs.append(RecordedProgram(path))
-        except Unseen as reason:
-            found["unseen"].append({"run": run, "reason": str(reason)})
-    if len(programs) == 2:
-        found = compare(*programs)
+    found = compare(path_a, path_b)
     with open(out, "w", encoding="utf-8") as file:
         json.dump(found, file)
 

@@ -5,6 +5,7 @@ have near the place where the two part. Each edit is (a description, {call's ind
 its place}), and gives (function, arguments, keywords, result in place of the call's own).
 """
 
+import itertools
 import math
 import sys
 
@@ -85,13 +86,10 @@ def constants(call, others, anywhere=False):
             continue
         tried.append(several)
         edit = with_arguments({key: new for key, _, _, new in several})
-        (key, name, a, b), count = several[0], len(several)
-        told = {"edit": "constant", "a": plain(a), "b": plain(b), "argument": name}
-        if count > 1:
-            columns = zip(*(one[1:] for one in several), strict=True)
-            shown = (", ".join(str(plain(value)) for value in column) for column in columns)
-            told = {"edit": "constant", **dict(zip(("argument", "a", "b"), shown, strict=True))}
-        elif key == alone:
+        columns = zip(*((name, plain(a), plain(b)) for _, name, a, b in several))
+        shown = (c[0] if len(c) == 1 else ", ".join(map(str, c)) for c in columns)
+        told = {"edit": "constant", **dict(zip(("argument", "a", "b"), shown))}
+        if len(several) == 1 and several[0][0] == alone:
             told["argument"] = None
         yield told, {call.index: edit}
 
@@ -133,27 +131,23 @@ def plain(value):
 
 def functions(call, others):
     """The same operands, another call's function and constants."""
-    tensors = [value for _, _, value in arguments(call) if isinstance(value, Tensor)]
     tried = set()
     for other in others:
-        places = [key for key, _, value in arguments(other) if isinstance(value, Tensor)]
         key = other.function, str(other.args), str(other.kwargs)
-        if other.function is call.function or len(places) != len(tensors) or not tensors:
+        alike = len(other.numbers) == len(call.numbers) and len(other.results) == len(call.results)
+        if not alike or not call.numbers or other.writes or key in tried:
             continue
-        if other.writes or other.name in tried or len(other.results) != len(call.results):
+        if other.function is call.function:
             continue
-        tried.add(key[0])
+        tried.add(key)
 
-        def edit(run, function, args, kwargs, other=other, places=places):
-            leaves = tree_flatten((args, kwargs))[0]
-            placed = dict(zip(places, (v for v in leaves if isinstance(v, Tensor)), strict=True))
-            new = [placed.get(k, value) for k, value in enumerate(other.args)]
-            return (
-                other.function,
-                new,
-                other.kwargs | {k: placed[k] for k in placed if k in other.kwargs},
-                None,
+        def edit(run, function, args, kwargs, other=other):
+            own = (leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor))
+            given = tree_map(
+                lambda leaf: next(own) if isinstance(leaf, Tensor) else leaf,
+                (other.args, other.kwargs),
             )
+            return other.function, *given, None
 
         yield {"edit": "function", "a": call.word, "b": other.word}, {call.index: edit}
 
@@ -191,7 +185,7 @@ def operands(run, call, near, lone, kind):
             pair = {"edit": kind, "argument": name}
             yield pair, {call.index: with_arguments({key: other, other_key: value})}
         for place, made in (*near, *lone.get(slot, ())) if kind == "operand" else ():
-            ordered = isinstance(place, tuple) and place[0] == "order"
+            ordered = isinstance(place, tuple) and place[0] != "other"
             if place == slot or ordered or made.dtype != mine.dtype:
                 continue
             if made.shape == mine.shape or (
@@ -242,6 +236,18 @@ def exchanging(run, call, values):
     return edit
 
 
+def regrouped(run, call, near):
+    """Other parts of a value, in the place of all that views take of it."""
+    for place, values in near:
+        parts = isinstance(place, tuple) and place[0] == "parts"
+        if parts and values.keys() & run.needs[call.index]:
+            edit = {
+                one.index: exchanging(run, one, values) for one in run.program.calls
+                if values.keys() & run.needs[one.index] and not in_torch.is_view(one.function)
+            }  # fmt: skip
+            yield {"edit": "order", "a": place[1], "order": place[2]}, edit
+
+
 def left_out(run, call, depth=6):
     """The call's result is one of the values that it was made of, some calls before; or all of a
     value of which it takes a part."""
@@ -284,7 +290,40 @@ def boundary(side, other, its, shown):
                     found[("order", by_shape[value.shape])] = parts
             elif slot in moved:
                 found.setdefault(("other", slot), value)
-    return list(found.items())
+    return [*found.items(), *regroupings(side, other)]
+
+
+def regroupings(side, other):
+    """(("parts", a value, columns of the first part), values by slot): the parts that views take of
+    it in this program, and those that they take in the other."""
+    mine, its = (taken(one) for one in (side, other))
+    for (whole, parts), (same, others) in itertools.product(mine.items(), its.items()):
+        values = [other.run.values[slot] for slot in others]
+        alike = [side.run.values[slot].shape for slot in parts] == [v.shape for v in values]
+        if alike and len(parts) > 1 and same in other.index.find(side.told[whole]):
+            line = side.run.values[whole].flatten(0, -2)[0]
+            columns = torch.isin(line, values[0]).nonzero().flatten().tolist()
+            starts = [k for k in columns if k - 1 not in columns]
+            ends = [k for k in columns if k + 1 not in columns]
+            shown = ", ".join("%d-%d" % ends for ends in zip(starts[:8], ends))
+            yield ("parts", whole, "first its columns " + shown), dict(zip(parts, values))
+
+
+def taken(side):
+    """By slot of a value with a partner: slots without one that views alone make of it, and that
+    other calls read."""
+    run, found = side.run, {}
+    for call in side.program.calls:
+        for slot in run.needs[call.index] if not in_torch.is_view(call.function) else ():
+            whole = slot
+            while isinstance(run.made[whole], tuple) and not side.paired[slot]:
+                maker = side.program.calls[run.made[whole][0]]
+                if not in_torch.is_view(maker.function):
+                    break
+                whole = run.needs[maker.index][0]
+            if side.paired[whole] and whole != slot:
+                found.setdefault(whole, {})[slot] = None
+    return found
 
 
 def in_parts(side, slot, value):
@@ -299,13 +338,3 @@ def in_parts(side, slot, value):
         return None
     whole = torch.cat(parts, axes[0])
     return whole if whole.shape == value.shape and not torch.equal(whole, value) else None
-
-
-def leaves_for(side):
-    """By slot of a leaf without partner: other leaves of its shape."""
-    leaves = [(slot, side.run.values[slot]) for slot in side.run.at_leaf.values()]
-    return {
-        slot: [one for one in leaves if one[0] != slot and one[1].shape == value.shape]
-        for slot, value in leaves
-        if not side.paired[slot] and value.numel() > 1
-    }

@@ -8,8 +8,8 @@ import torch
 import edits
 import in_torch
 from matching import Index, alike, assembled, leading, sums
-from replay import Unseen
-from sides import Pair, Side, full_word, makers, place
+from replay import RecordedProgram, Unseen
+from sides import Pair, Side, full_word, makers, place, unseen
 
 NEAR = 16.0  # roundings of its format, by which a stored table may be off
 ROUNDS = 24  # differences that are looked for, one behind the other; of gradients, only LAST
@@ -21,8 +21,8 @@ REACH = 24  # calls behind an edit that are run to see what it makes
 TRIALS = 3000  # edits that are tried for one difference
 NULL = 1e-9  # of the largest gradient: below it a gradient is rounding
 KINDS = (
-    "omitted", "constant", "number", "left_out", "exchanged", "transposed", "order", "swapped",
-    "function", "operand",
+    "omitted", "constant", "number", "left_out", "exchanged", "transposed", "order", "regrouped",
+    "swapped", "function", "operand",
 )  # fmt: skip
 MORE = ("left_out", "swapped")  # can make more than any one value in the place of another
 
@@ -58,7 +58,12 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
 
     best, most = replacement(side, other, calls, shown, mine, its, made)
     goal, trials, shorter, reached = most or math.inf, 0, None, 0
-    near, lone = edits.boundary(side, other, its, shown), edits.leaves_for(side)
+    leaves, values = list(side.run.at_leaf.values()), side.run.values
+    lone = {  # by slot of a leaf without partner: other leaves of its shape
+        one: [(s, values[s]) for s in leaves if s != one and values[s].shape == values[one].shape]
+        for one in leaves if not side.paired[one] and values[one].numel() > 1
+    }  # fmt: skip
+    near = edits.boundary(side, other, its, shown)
 
     def edits_of(chosen):
         return (e for k in chosen for c in calls for e in tried(k, side, c, shown, near, lone))
@@ -78,17 +83,13 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
             if trials > TRIALS or most >= goal:
                 return best
             hits = made(edit) if made(edit, REACH) else ()
-            if kind == "function" and not goes_on(other, hits, sinks_of_other):
+            told_first = other.told[min(hits)] if hits else None
+            behind = (s in sinks_of_other or not alike(other.told[s], told_first) for s in hits)
+            if kind == "function" and not any(behind):  # nor is it a result
                 continue
             if len(hits) > max(most, 0):
                 best, most = (told, edit), len(hits)
     return best
-
-
-def goes_on(side, slots, sinks):
-    """Whether there are other numbers behind the first of the slots, or it is a result."""
-    first = side.told[min(slots)] if slots else None
-    return any(slot in sinks or not alike(side.told[slot], first) for slot in slots)
 
 
 def replacement(side, other, calls, shown, mine, its, made):
@@ -123,6 +124,8 @@ def tried(kind, side, call, shown, near, lone):
         found = edits.left_out(side.run, call)
     elif kind == "function":
         found = edits.functions(call, shown)
+    elif kind == "regrouped":
+        found = edits.regrouped(side.run, call, near)
     elif kind == "swapped":
         found = edits.swapped(side.run, call, near)
     else:
@@ -219,19 +222,21 @@ def gradients(pair):
         if any(float((v - value).norm()) <= limit for v in alikes):
             continue
         made = assembled(sources, pair.joins[name]) if name in pair.joins else None
-        if made is not None and alike(sums(made), b.told[slot]):
-            continue
+        if made is not None:
+            rounding = max(float(made.norm()), float(value.norm())) <= null
+            if rounding or alike(sums(made), b.told[slot]):
+                continue
         lost.append((name, slot))
     return lost
 
 
-def compare(program_a, program_b):
-    """What differs between two programs, in the order in which they compute."""
+def compare(path_a, path_b):
+    """What differs between two recorded programs, in the order in which they compute."""
     record = {"differences": [], "unseen": [], "complete": False}
     sides = []
-    for run, program in (("A", program_a), ("B", program_b)):
+    for run, path in (("A", path_a), ("B", path_b)):
         try:
-            sides.append(Side(program))
+            sides.append(Side(RecordedProgram(path)))
             record["unseen"] += [{"run": run, "reason": reason} for reason in unseen(sides[-1])]
         except Unseen as reason:
             record["unseen"].append({"run": run, "reason": str(reason)})
@@ -241,7 +246,7 @@ def compare(program_a, program_b):
     leaves = (side.run.at_leaf.values() for side in sides)
     if list(tables(pair, *leaves, others=False)):  # one ulp of a weight is no other program
         pair.refresh(pair.b)
-    if program_b.gradients and program_a.gradients and not gradients(pair):
+    if all(side.program.gradients for side in sides) and not gradients(pair):
         record["complete"] = True
         return record
     if in_pieces(pair):
@@ -481,18 +486,3 @@ def factor(pair, mine, its):
                 if float((y - ratio * x).norm()) <= 1e-9 * float(y.norm()):
                     return ratio
     return None
-
-
-def unseen(side):
-    """What a program computes with that no call was seen to make."""
-    reasons = ["tensors of %s" % kind for kind in side.program.unseen]
-    for call in side.program.calls:
-        for slot, norm in zip(side.run.slots[call.index], call.norms, strict=False):
-            if slot is None or norm is None or call.writes or "empty" in call.name:
-                continue
-            again = float(side.run.values[slot].double().norm())
-            if again != again and norm == norm:
-                reasons.append("%s in %s reads memory that no call was seen to write"
-                               % (call.word, place(call)))  # fmt: skip
-                return reasons
-    return reasons

@@ -114,3 +114,18 @@ def makers(side, slots):
     """The calls that make the slots, in order."""
     indices = {side.run.made[s][0] for s in slots if isinstance(side.run.made[s], tuple)}
     return [side.program.calls[k] for k in sorted(indices)]
+
+
+def unseen(side):
+    """What a program computes with that no call was seen to make."""
+    reasons = ["tensors of %s" % kind for kind in side.program.unseen]
+    for call in side.program.calls:
+        for slot, norm in zip(side.run.slots[call.index], call.norms, strict=False):
+            if slot is None or norm is None or call.writes or "empty" in call.name:
+                continue
+            again = float(side.run.values[slot].double().norm())
+            if again != again and norm == norm:
+                reasons.append("%s in %s reads memory that no call was seen to write"
+                               % (call.word, place(call)))  # fmt: skip
+                return reasons
+    return reasons

@@ -70,17 +70,11 @@ def unfused(call, entered):
     """The calls that a call consists of: itself, or those of its formula. `entered`: the value of a
     number, in float64."""
     name = call.function._schema.name.split("::")[1]
-    if name == "_grouped_mm":
-        return grouped_parts(call, entered)
-    return attention_parts(call, entered) if name.startswith(ATTENTION) else [call]
-
-
-def grouped_parts(call, entered):
     items = [item for item in (*call.args, *call.kwargs.values()) if isinstance(item, Tensor)]
-    if len(items) != 3:
-        return [call]
-    values = [entered(item.number).detach() for item in items]
-    return parts(call, values, items, lambda: [grouped(*values)])
+    if name == "_grouped_mm" and len(items) == 3:
+        values = [entered(item.number).detach() for item in items]
+        return parts(call, values, items, lambda: [grouped(*values)])
+    return attention_parts(call, entered) if name.startswith(ATTENTION) else [call]
 
 
 def attention_parts(call, entered):

@@ -82,18 +82,19 @@ def suspect(suspected: Record, words: Texts) -> str:
     """One suspect as a clause, with its step and its run."""
     run = words("in_run", run=suspected["run"]) if suspected["run"] else ""
     step = words("at_step", step=suspected["step"])
-    if suspected["source"] == "judgement":
+    kind = suspected["kind"]
+    if kind == "judgement":
         others = suspected["places"] - 1
         more = words("place" if others == 1 else "places", count=others) if others else ""
-        return step + _judged(suspected["judgement"], words, run) + more
-    if suspected["source"] == "departure":
+        return step + _judged(suspected["details"], words, run) + more
+    if kind == "parted":
         return step + _parted(suspected, words)
-    if suspected["source"] == "calls":
+    if kind.startswith("calls:"):
         return step + _called(suspected, words)
     if suspected["topic"] == "clip":
-        cause, details = suspected["kind"], suspected["details"]
+        details = suspected["details"]
         sides = zip("AB", details["clips"], strict=True)
-        a, b = (_clip(run, clip, words, cause == "clip_eps_differs") for run, clip in sides)
+        a, b = (_clip(run, clip, words, kind == "clip_eps_differs") for run, clip in sides)
         early = words("cause:before_unscale", **details) if "scale" in details else ""
         return step + words("difference:clip", a=a, b=b) + early
     return step + difference(suspected, words)
@@ -102,44 +103,34 @@ def suspect(suspected: Record, words: Texts) -> str:
 def _called(difference: Record, words: Texts) -> str:
     """Where the calls of two programs part."""
     details = dict(difference["details"])
-    key = difference["edit"] or ("factor" if "factor" in details else "parts")
-    if key == "table" and difference["a"] and difference["b"]:
-        key = "base"
-    if key == "constant" and "argument" not in details:
-        key = "number"
     if "factor" in details:
         details["factor"] = _whole(details["factor"])
     if "calls" in details:
         details["calls"] = ", ".join(code(call) for call in details["calls"])
     seen = {name: code(details[name]) for name in ("at", "at_call") if name in details}
     values = {name: escaped(difference[name]) for name in ("a", "b")}
-    where = {name: code(difference[name]) for name in ("call", "where")}
-    told = words(f"calls:{key}", **{**details, **values, **where})
+    where = {"where": code(difference["where"]), "call": code(details.get("call", ""))}
+    told = words(difference["kind"], **{**details, **values, **where})
     return told + (words("calls:seen", **seen) if seen else "")
 
 
-def _parted(departure: Record, words: Texts) -> str:
-    subject = words(f"parted:{departure['what']}", where=code(departure["where"]))
+def _parted(suspected: Record, words: Texts) -> str:
+    departure = suspected["details"]
+    subject = words(f"parted:{departure['what']}", where=code(suspected["where"]))
     factor, cause = departure["factor"], departure["cause"]
-    if cause is not None:
-        cause_details = dict(cause["details"])
-        if "factor" in cause_details:
-            cause_details["factor"] = _whole(cause_details["factor"])
-        why = words(f"cause:{cause['word']}", run=cause["run"], **cause_details)
-        why += "" if cause["sure"] else words("unsure", other="AB".replace(cause["run"], ""))
-        return (_multiple(departure, words, subject) if factor is not None else subject) + why
     if factor is not None:
-        return _multiple(departure, words, subject)
-    return words("parted", what=subject, apart=_short(departure["apart"]))
-
-
-def _multiple(departure: Record, words: Texts, subject: str) -> str:
-    return words["parted_factor"].format(
-        what=subject,
-        factor=_whole(departure["factor"]),
-        parted=departure["parted"],
-        places=departure["places"],
-    )
+        shown = {name: departure[name] for name in ("parted", "places")}
+        subject = words("parted_factor", what=subject, factor=_whole(factor), **shown)
+    elif cause is None:
+        return words("parted", what=subject, apart=_short(departure["apart"]))
+    if cause is None:
+        return subject
+    details = dict(cause["details"])
+    if "factor" in details:
+        details["factor"] = _whole(details["factor"])
+    why = words(f"cause:{cause['word']}", run=cause["run"], **details)
+    why += "" if cause["sure"] else words("unsure", other="AB".replace(cause["run"], ""))
+    return subject + why
 
 
 def _whole(factor: float) -> str:
@@ -156,11 +147,18 @@ def difference(differing: Record, words: Texts) -> str:
     more = int(differing["details"].get("more", 0))
     count = more if "and" in words["several"] else more + 1
     details["several"] = words("several", count=count) if more else ""
-    steps = differing["details"].get("steps")
-    if steps is not None:
-        details["steps"] = words["steps:1"] if steps == 1 else words("steps", count=steps)
     named = {name: escaped(str(differing[name])) for name in ("where", "a", "b")}
-    return words(f"difference:{differing['kind']}", step=differing["step"], **named, **details)
+    said = words(f"difference:{differing['kind']}", step=differing["step"], **named, **details)
+    return said + _moved(differing["details"], words)
+
+
+def _moved(rule: Record, words: Texts) -> str:
+    """Which steps of two runs belong together, as the end of a clause; "" where none are known."""
+    steps = rule.get("steps")
+    if "stride" not in rule or rule["stride"] > 1:
+        return words("moved:fast", **rule) if "stride" in rule else ""
+    late = words["steps:1"] if steps == 1 else words("steps", count=steps)
+    return words("moved:late", run=rule["run"], steps=late)
 
 
 def _judged(judgement: Record, words: Texts, run: str) -> str:
@@ -404,16 +402,18 @@ def metric(scores: Record, lang: str = "en") -> str:
 def rates(record: Record, lang: str = "en") -> str:
     """The schedules of printed learning rates, and the first step at which two runs part."""
     words, rows = words_of(lang), []
+    own = {"step": "gamma", "exponential": "gamma", "polynomial": "power"}
     for name, run in zip("AB", record["runs"], strict=False):
         schedule = run.get("schedule", {"decay": "unknown"})
         names = run.get("convention", "as_asked").split(" and ")
         said = [words[f"rates:{schedule['decay']}"], *(words[f"rates:{one}"] for one in names)]
         shown = [f"`{key}` {_within(*ends)}" for key, ends in run.get("intervals", {}).items()]
-        if schedule["decay"] in ("step", "exponential"):
-            shown.append(f"`gamma` {schedule['gamma']:.4g}")
+        if key := own.get(schedule["decay"]):
+            shown.append(f"`{key}` {schedule[key]:.4g}")
         rows.append([name, words["and_also"].join(filter(None, said)), "; ".join(shown) or "–"])
     table = grid(words["rates_columns"], rows, "lll")
     if "parted" not in record:
         return table
     found = record["parted"] or {"shared": record["shared"]}
+    found = {**found, "moved": _moved(found.get("moved", {}), words)}
     return words("rates_part" if record["parted"] else "rates_same", **found) + "\n\n" + table

@@ -1,4 +1,5 @@
-"""Optimizer state and hyper-parameters have the oracles' names in every framework."""
+"""Small runs of every framework: names of the states of optimizers, what no capture shows, and
+weights that Paddle keeps transposed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from refkernels.alignment import align
+from refkernels.alignment.matching import oriented
 from refkernels.alignment.run import Run
 from refkernels.reporting.alignment import page
 
@@ -57,11 +59,13 @@ SHARED = {
 }
 
 
+EACH = pytest.mark.parametrize("framework", [
+    pytest.param(framework, marks=pytest.mark.framework(framework)) for framework in STATES
+])  # fmt: skip
+
+
 @pytest.mark.usefixtures("judged_once")
-@pytest.mark.parametrize(
-    "framework",
-    [pytest.param(framework, marks=pytest.mark.framework(framework)) for framework in STATES],
-)
+@EACH
 def test_names_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -> None:
     folder, printed, _ = small_runs(framework)
     folder, names = folder / "words", printed["optimizer_words.py"]
@@ -108,3 +112,46 @@ def test_names_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -
     if framework == "mindspore":
         rates = [line.lr[0] for line in Run.read(folder / "scheduled").first.lines]
         np.testing.assert_allclose(rates, [0.1, 0.09], rtol=1e-6)
+
+
+@pytest.mark.usefixtures("judged_once")
+@EACH
+def test_class_weights_and_functional_dropout_are_not_another_definition(
+    framework: str, small_runs: SmallRuns
+) -> None:
+    folder = small_runs(framework).folder
+    weighted = align(folder / "weighted")
+    assert weighted.verdict.word != "different", page.headline(weighted.to_dict())
+    judged = {(judgement.op, judgement.verdict) for judgement in weighted.local[0].judgements}
+    losses = {op for op, verdict in judged if verdict in ("rounding", "correctly_rounded")}
+    assert losses >= {"cross_entropy", "nll", "bce_with_logits"}
+    first, second, sure = (Run.read(folder / name) for name in ("drops_1", "drops_2", "sure"))
+    for run, drawn in ((first, True), (sure, False)):
+        draws = run.first.draws
+        assert (draws.outside, draws.before, draws.layers) == (drawn, False, ())
+    alignment = align(first, second)
+    assert alignment.verdict.word == "undecidable", page.headline(alignment.to_dict())
+    assert align(sure, sure).verdict.word != "different"
+
+
+def test_a_square_weight_is_recognised_by_its_values() -> None:
+    weight = np.random.default_rng(1).standard_normal((4, 4)).astype(np.float32)
+    moved = weight.T.copy()
+    moved[0, 1] += 1
+    assert np.count_nonzero(oriented(weight, moved) != weight) == 1
+    assert np.count_nonzero(oriented(weight, moved.T) != weight) == 1
+    assert oriented(weight[:3], weight[:3].T).tobytes() == weight[:3].tobytes()
+    gradient = np.arange(16.0).reshape(4, 4)
+    np.testing.assert_array_equal(oriented(weight, gradient, moved), gradient.T)
+    np.testing.assert_array_equal(oriented(weight, gradient, moved.T), gradient)
+
+
+@pytest.mark.framework("torch")
+@pytest.mark.framework("paddle")
+@pytest.mark.usefixtures("judged_once")
+@pytest.mark.parametrize("moved", ["sgd", "square"])
+def test_torch_and_paddle_are_one_training(moved: str, small_runs: SmallRuns) -> None:
+    """With a square weight, and with one weight of it moved by an ulp."""
+    of_torch, of_paddle = (small_runs(name).folder for name in ("torch", "paddle"))
+    alignment = align(of_torch / "sgd", of_paddle / moved, steps=[0])
+    assert alignment.verdict.word == "undecidable", page.headline(alignment.to_dict())

@@ -1,0 +1,41 @@
+"""Which steps of two runs belong together: one run is late, or goes through a schedule faster."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_FASTEST = 64  # steps of one run in a step of the other
+_Alike = Callable[[Any, Any], bool]
+
+
+def moved(a: Mapping[int, Any], b: Mapping[int, Any], alike: _Alike, least: int) -> dict[str, Any]:
+    """The run that has at every step t what the other has at step t - `steps`, or at `stride` t and
+    a few steps (`at`); {} where there is no such rule. `a`, `b`: values by step, in order; `least`:
+    how many other values show a rule."""
+    order = list(a)
+    rules = [(1, order[0] - step) for step in order[1 : len(order) // 2 + 1]]
+    rules += ((k, shift) for k in range(2, _FASTEST) for shift in sorted(range(-k, k + 1), key=abs))
+    sides = (("B", "A", b, a), ("A", "B", a, b))
+    for (stride, shift), (run, other, own, its) in itertools.product(rules, sides):
+        if len(set(_shared(own, its, stride, shift, alike))) >= least:
+            at = f"{stride} t" + (f" {'-' if shift < 0 else '+'} {abs(shift)}" if shift else "")
+            return {"run": run, "other": other, "stride": stride, "steps": -shift, "at": at}
+    return {}
+
+
+def _shared(
+    own: Mapping[int, Any], its: Mapping[int, Any], stride: int, shift: int, alike: _Alike
+) -> list[Any]:
+    """One run's values at all steps that have one in the other run; none where two differ."""
+    values, ends = [], (min(its, default=0), max(its, default=-1))
+    for step, value in own.items():
+        place = stride * step + shift
+        if place > ends[1]:
+            break
+        if place >= ends[0]:
+            if place not in its or not alike(value, its[place]):
+                return []
+            values.append(value)
+    return values
