@@ -30,9 +30,9 @@ _LOW = tuple(range(0, -36, -2))  # scores of what is masked; Newton's method nee
 _QUANTILES = (0.03, 0.5, 0.97)
 _STEPS, _MISSES = 12, 2  # of Newton's method, and those that come no nearer
 _BEST_STARTS = 2
-# Of the bits that the truth costs, what is left is refined to some precision: a value that is right
-# to 8 bits explains a third of binary32's, of most elements.
-_AT_FIRST, _PROMISING = (0.98, 2.0**-8), ((0.8, 2.0**-16), (0.6, 2.0**-50))
+# Of the truth's bits, what may be left to be refined further: 8 right bits explain a third of 24.
+_LADDER = (0.98, 2.0**-8), (0.8, 2.0**-16), (0.6, 2.0**-50)
+_IN_STEPS = (math.inf, 2.0**-8), (0.9, 2.0**-50)
 _LIMITED = frozenset(
     (
         *("sum", "mean", "norm", "max", "matmul", "multiply", "divide", "function", "add"),
@@ -274,8 +274,8 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
     if stepped:
         best = min(best, knob.present, key=at)
     step = (max(knob.starts) - min(knob.starts)) / 8.0
-    for share, precision in (_AT_FIRST, *_PROMISING):
-        if at(best) > share * most and not (stepped and share == _AT_FIRST[0]):
+    for share, precision in _IN_STEPS if stepped else _LADDER:
+        if at(best) > share * most:
             return None
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
