@@ -64,8 +64,15 @@ class Truth:
         return self._bounds[target]
 
     def _bound_in(self, format: Format) -> Mapping[str, Doubles]:
-        """The op's bound, without a second run of its oracle."""
-        return self._named(self._solution.bound(format))
+        """The op's bound, without a second run of its oracle or reading of its forms."""
+        formulas = self.op.formulas
+        covered = formulas is not None and formulas.widest
+        forms = self._forms if format == self.format and not covered else {}
+        largest = {
+            name: np.maximum.reduce([bounds[name] for bounds in forms.values()])
+            for name in next(iter(forms.values()), {})
+        }
+        return largest or self._named(self._solution.bound(format))
 
     def reach(self, format: Format | None = None) -> Mapping[str, Doubles]:
         """How far a named form may be from the truth, also where it leaves the format's range:
@@ -74,15 +81,7 @@ class Truth:
         An op's bound holds for inputs within the format's range; `with_underflow` extends it.
         """
         target = format or self.format
-        formulas = self.op.formulas
-        covered = formulas is not None and formulas.widest
-        forms = self._forms if target == self.format and not covered else {}
-        largest = {
-            name: np.maximum.reduce([bounds[name] for bounds in forms.values()])
-            for name in next(iter(forms.values()), {})
-        }
-        bounds = largest or self._bound_in(target)
-        return with_underflow(bounds, target, self.inputs)
+        return with_underflow(self._bound_in(target), target, self.inputs)
 
     def range_limits(self, format: Format | None = None) -> RangeLimits:
         """What limits answers in the truth's format, or in another, besides rounding."""
@@ -126,12 +125,9 @@ class Truth:
         format cannot hold the inputs, the answer is computed in one that can and rounded once."""
         target = format or self.format
         if target not in self._plains:
-            self._plains[target] = MappingProxyType(self._plain(target))
+            plain = partial(self.op.plain, self.direction, self.inputs, self.params)
+            self._plains[target] = MappingProxyType(self._rounded(target, plain))
         return self._plains[target]
-
-    def _plain(self, format: Format) -> dict[str, Array]:
-        question = self.direction, self.inputs, self.params
-        return self._rounded(format, lambda working: self.op.plain(*question, working))
 
     def _rounded(
         self, format: Format, compute: Callable[[Format], Mapping[str, Array]]
@@ -150,17 +146,21 @@ class Truth:
         definition = self.op.definition
         if definition is None or self.op.elementwise:
             return
-        first = next(iter(definition.of(self.direction).forms.values()))
-        question = self.direction, first, self.inputs, self.params
         if all(format.p <= BINARY16.p for format in _formats(self.inputs)):
             for core in ("hopper", "ampere", "volta"):
-                cut = partial(definition.computed, *question, arithmetic="tensor cores", core=core)
-                yield self._rounded(self.format, cut)[output]
+                yield self._computed(arithmetic="tensor cores", core=core)[output]
         if self.reference[output].size <= _FEW:
             for (order, seed), fma in itertools.product(_ORDERS, (True, False)):
-                options: dict[str, Any] = {"order": order, "seed": seed, "fma": fma}
-                other = partial(definition.computed, *question, **options)
-                yield self._rounded(self.format, other)[output]
+                yield self._computed(order=order, seed=seed, fma=fma)[output]
+
+    @cached_property
+    def _computed(self) -> Callable[..., Mapping[str, Array]]:
+        """What a right kernel computes by the first form in an arithmetic: of all outputs, once."""
+        definition = self.op.definition
+        assert definition is not None
+        question = self.direction, definition.first(self.direction), self.inputs, self.params
+        computed = partial(definition.computed, *question)
+        return cache(lambda **how: self._rounded(self.format, partial(computed, **how)))
 
     def complete(self) -> Truth:
         """The same truth, with every part already computed."""

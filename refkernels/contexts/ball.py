@@ -98,9 +98,6 @@ class Ball(Context):
             mid = a_mid + b_mid
             return self.value(mid, outward(p + q + self.rounding(mid)))
 
-    def subtract(self, a: Value, b: Value) -> BallValue:
-        return self.add(a, self.negative(b))
-
     def multiply(self, a: Value, b: Value) -> BallValue:
         (a_mid, p), (b_mid, q) = parts(a), parts(b)
         with np.errstate(all="ignore"):

@@ -70,6 +70,8 @@ class OtherFunction(RoundedArithmetic):
 class Flushed(RoundedArithmetic):
     """Arithmetic in `format` with FTZ and DAZ; `options` as in `RoundedArithmetic`."""
 
+    flushes = True
+
     def value(self, array: Any) -> RoundedValue:
         return super().value(self._flushed(data(super().value(array))))
 

@@ -45,9 +45,6 @@ class Rational(Objectwise):
     def pi(self) -> Value:
         raise Irrational("pi is not a rational.")
 
-    def square(self, a: Value) -> Value:
-        return self.multiply(a, a)
-
     def power(self, a: Value, exponent: int) -> Value:
         """Raises `Irrational` for one of too many bits."""
         return self.each(lambda x: _power(x, exponent), a)

@@ -7,7 +7,7 @@ zero. So an infinity or a NaN belongs to the definition: an input or a pole (log
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,13 +81,5 @@ class Unbounded(RoundedArithmetic):
                 sums = np.where(np.logical_and.accumulate(finite, axis=-1), sums, special)
         return np.asarray(sums[..., 1:])
 
-    def prod(self, a: Value, axis: int = -1) -> Value:
-        return Context.prod(self, a, axis)
-
-    def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
-        return Context.welford(self, a, axis)
-
-    def library(
-        self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
-    ) -> Any:
-        return formula(self, *inputs, *beside)
+    prod, welford = Context.prod, Context.welford
+    library: Any = Context.library

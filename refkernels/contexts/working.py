@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 _BLOCK = 1 << 20  # terms whose partial sums are kept at once
 _MANY = 1 << 15  # terms for which a kernel is worth its first call
 _WITH_KERNELS = (np.float32, np.float64)
-_STEPS = 1 << 12  # multiplications of a power
+_FEW, _STEPS = 8, 1 << 12  # multiplications of a power
 Order = Literal["sequential", "pairwise", "NumPy's", "reversed", "random"]
 Network = Literal["Sklansky", "Kogge-Stone", "Brent-Kung"]
 
@@ -95,6 +95,8 @@ class RoundedArithmetic(Context):
     Special values follow IEEE 754: a formula's first form in RoundedArithmetic("float64") is the
     reference where an input is not finite.
     """
+
+    flushes = False  # a power that is flushed stays zero
 
     def __init__(
         self,
@@ -210,10 +212,6 @@ class RoundedArithmetic(Context):
         return self._with(np.abs, a)
 
     @_scalars_apart
-    def square(self, a: Value) -> RoundedValue:
-        return self.multiply(a, a)
-
-    @_scalars_apart
     def power(self, a: Value, exponent: int) -> RoundedValue:
         """One multiplication per step; by repeated squaring where that would take long."""
         if exponent < 0:
@@ -222,10 +220,20 @@ class RoundedArithmetic(Context):
             half = self.power(a, exponent // 2)
             half = self.multiply(half, half)
             return self.multiply(half, a) if exponent % 2 else half
+        if exponent > _FEW and (self.flushes or not self._own("value", "times")):  # in one call
+            with np.errstate(all="ignore"):
+                steps = np.broadcast_to(data(a), (exponent, *a.shape))
+                before, last = map(self.value, np.multiply.accumulate(steps, axis=0)[-2:])
+            last.factors = (data(before), data(a)) if self.fma else None
+            return last
         result = self.value(np.ones(data(a).shape))
         for _ in range(exponent):
             result = self.multiply(result, a)
         return result
+
+    def _own(self, *methods: str) -> bool:
+        """Whether this arithmetic has other methods of these names than `RoundedArithmetic`."""
+        return any(getattr(type(self), m) is not vars(RoundedArithmetic)[m] for m in methods)
 
     @_scalars_apart
     def primitive(self, name: str, a: Value) -> RoundedValue:
@@ -289,8 +297,7 @@ class RoundedArithmetic(Context):
 
     def _last(self, total: Array, terms: Array) -> Array:
         """The last of the partial sums. Many terms go to a kernel, which keeps only the last."""
-        own = type(self).running is not RoundedArithmetic.running
-        if own or terms.size < _MANY or terms.dtype.type not in _WITH_KERNELS:
+        if self._own("running") or terms.size < _MANY or terms.dtype.type not in _WITH_KERNELS:
             return self.running(total, terms)[..., -1]
         flat = total.reshape(-1).copy()
         sums_in_order.plain(np.ascontiguousarray(terms).reshape(flat.size, -1), flat)
@@ -397,11 +404,9 @@ class RoundedArithmetic(Context):
 
     def _by_kernel(self, terms: Array, size: int) -> bool:
         """Whether so many products are added in order, each result rounded to the format alone."""
-        if self.order != "sequential" or self.fma or size < _MANY:
-            return False
-        steps = ("times", "plus", "running", "_sum")
-        own = any(getattr(type(self), name) is not vars(RoundedArithmetic)[name] for name in steps)
-        return not own and terms.dtype.type in _WITH_KERNELS
+        in_order = self.order == "sequential" and not self.fma
+        known = terms.dtype.type in _WITH_KERNELS and size >= _MANY
+        return in_order and known and not self._own("times", "plus", "running", "_sum")
 
     def pivot(self, a: Value, axis: int = -1) -> RoundedValue:
         return self.max(a, axis)
@@ -437,7 +442,7 @@ class RoundedArithmetic(Context):
         rows, places = data(a), index.reshape(-1)
         total = np.zeros((length, *rows.shape[1:]), rows.dtype)
         with np.errstate(all="ignore"):
-            if type(self).plus is RoundedArithmetic.plus and rows.dtype.type in _WITH_KERNELS:
+            if not self._own("plus") and rows.dtype.type in _WITH_KERNELS:
                 np.add.at(total, places, rows)  # row after row
                 return self.value(total)
             # The first row of every place at once, then the second of each, and so on.

@@ -106,7 +106,9 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
     checked = {name: got for name, got in outputs.items() if fits[name].verdict not in _TOLD}
     if problem.size > part.LARGEST and (smaller := _of_a_part(problem, checked, fits)) is not None:
-        return replace(smaller, evidence={**smaller.evidence, "seconds": _seconds(began)})
+        return replace(
+            smaller, evidence={**smaller.evidence, "seconds": round(time.perf_counter() - began, 2)}
+        )
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     listed = tried
     candidates = ranked(problem, outputs, fits, unranked, tried)
@@ -139,7 +141,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
             {name: fit.record for name, fit in fits.items()},
             candidates,
             listed + problem.read["edits"] - read,
-            _seconds(began),
+            round(time.perf_counter() - began, 2),
         ),
         tuple(candidates),
     )
@@ -149,10 +151,6 @@ def _without_candidates(outputs: Arrays, candidates: list[Candidate]) -> Arrays:
     """The outputs that no candidate explains."""
     explained = {c.output for c in candidates if not c.ruled_out}
     return {name: got for name, got in outputs.items() if name not in explained}
-
-
-def _seconds(began: float) -> float:
-    return round(time.perf_counter() - began, 2)
 
 
 def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Explanation | None:

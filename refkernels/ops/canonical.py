@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -58,7 +58,8 @@ class Prepared:
 @dataclass(frozen=True)
 class Canonical:
     """A question as formulas see it. `shapes`: the canonical shapes of the outputs; `rows_of`:
-    whether an output has rows; `restore`: gives an output's array the shape that users expect."""
+    whether an output has rows; `restore`: gives an output's array the shape that users expect;
+    `graphs`: of formulas that were recorded, with these."""
 
     signature: Signature
     arrays: Mapping[str, Array | None]
@@ -67,6 +68,7 @@ class Canonical:
     shapes: Mapping[str, Shape]
     rows_of: Mapping[str, bool]
     restore: Restore
+    graphs: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def elements(self) -> int:

@@ -19,8 +19,6 @@ from refkernels.contexts.record import record
 from refkernels.ops.formula import Formula
 
 Rule = Callable[[Graph], Edits]
-Changed = Callable[[int, Node, Any], Any]
-"""What takes the place of a primitive's result, an array: f(its number, the node, the array)."""
 
 _ROUNDING = frozenset(
     (
@@ -52,28 +50,24 @@ def overflowing(
     """The formula with results of its `chosen` primitive beyond the format's range infinite.
     `beyond` receives, by format, the primitives by number that exceed the range somewhere."""
 
-    def changed(number: int, node: Node, array: Any) -> Any:
-        size, large = np.abs(array), dict[Format, Any]()
+    def watched(number: int, node: Node, xp: Any, result: Any) -> Any:
+        size, large = np.abs(result.data), dict[Format, Any]()
         for other, exceeding in beyond.items():
             end = 2.0 * 2.0**other.emax
             large[other] = (size >= end) & (np.isfinite(size) | np.isinf(end))  # infinite: binary64
             if large[other].any():
                 exceeding.setdefault(number, node)
-        infinite = np.copysign(np.inf, array)
-        return np.where(large[format], infinite, array) if number == chosen else None
+        if number != chosen:
+            return result
+        infinite = np.copysign(np.inf, result.data)
+        return xp.value(np.where(large[format], infinite, result.data))
 
-    return edited(formula, functools.partial(_each_rounded, changed))
+    def rule(graph: Graph) -> Edits:
+        """The primitives that round, numbered from 1, in a computed arithmetic."""
+        rounded = (node for node in graph.nodes if node.op in _ROUNDING)
+        return {
+            node: Replacement((node,), functools.partial(watched, number, node))
+            for number, node in enumerate(rounded, 1)
+        }
 
-
-def _each_rounded(changed: Changed, graph: Graph) -> Mapping[Node, Replacement]:
-    """The primitives that round, numbered from 1, watched in a computed arithmetic."""
-
-    def replacement(number: int, node: Node) -> Replacement:
-        def watched(xp: Any, result: Any) -> Any:
-            array = changed(number, node, result.data)
-            return result if array is None else xp.value(array)
-
-        return Replacement((node,), watched)
-
-    rounded = (node for node in graph.nodes if node.op in _ROUNDING)
-    return {node: replacement(number, node) for number, node in enumerate(rounded, 1)}
+    return edited(formula, rule)

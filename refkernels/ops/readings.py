@@ -29,11 +29,11 @@ from refkernels.contexts.value import Value
 from refkernels.contexts.working import RoundedArithmetic, RoundedValue
 from refkernels.ops.canonical import Canonical, Shared
 from refkernels.ops.formula import Formula, PerOutput, TwoStage, Values, Whole, by_output, several
-from refkernels.ops.letters import Shape
 
 Array = npt.NDArray[Any]
 Parts = tuple[Array, ...]
 Named = Mapping[str, Any]
+_PAIRS = 1 << 23  # elements of a block's rows with those of arrays without rows, pair by pair
 _SHARED = 1 << 14  # elements up to which formulas share their steps, whose values are then kept
 
 
@@ -105,7 +105,8 @@ def read(
     since the formula might take the maximum of no elements. `statistics`: those of all rows, where
     they are known already and no output has rows."""
     empty = {name for name in names if 0 in question.shapes[name]}
-    outputs = {name: _nothing(reading, question.shapes[name]) for name in empty}
+    nothing = {name: np.empty(question.shapes[name], np.float32) for name in empty}
+    outputs = {name: reading.parts(reading.xp.array(array)) for name, array in nothing.items()}
     names = tuple(name for name in names if name not in empty)
     if not names:
         return outputs
@@ -148,7 +149,10 @@ def read_forms(
             outputs += [values[name] for name in names]
         return tuple(outputs)
 
-    graph = record(all_outputs, arguments)
+    key = names, *map(id, forms.values())
+    if key not in question.graphs:  # one for all contexts
+        question.graphs[key] = record(all_outputs, arguments), forms
+    graph, _ = question.graphs[key]
     with blas.on_one_thread():
         values = iter(graph.read(reading.xp, arguments))
     return {
@@ -176,10 +180,6 @@ def needed(formula: Formula, arrays: Named) -> Named:
     return {name: array for name, array in arrays.items() if name in formula.takes}
 
 
-def _nothing(reading: Reading, shape: Shape) -> Parts:
-    return reading.parts(reading.xp.array(np.empty(shape, np.float32)))
-
-
 class _Blocks:
     """One reading of a question, in blocks."""
 
@@ -200,24 +200,28 @@ class _Blocks:
         """The outputs that have rows. `keep_statistics`: also keeps the statistics of all rows."""
         question = self.question
         by_row = [name for name in self.names if question.rows_of[name]]
-        length = max(CACHED // max(question.elements // max(question.rows, 1), 1), 1)
+        arrays = [array for array in question.arrays.values() if array is not None]
+        own = max((len(a) and a[0].size for a in arrays if len(a) == question.rows), default=1)
+        largest = max(question.elements, 1)
+        # Each block reads arrays without rows again, so there are fewer blocks beside large ones.
+        most = min(CACHED // max(own, 1), _PAIRS // largest)
+        length = max(CACHED // max(largest // max(question.rows, 1), 1), most, 1)
         number = -(-question.rows // length)
         blocks: list[dict[str, Parts]] = [{} for _ in range(number)]
         statistics: list[Values] = [()] * number
 
         def block(start: int, stop: int) -> None:
             arrays = question.take(slice(start, stop))
-            if isinstance(self.formula, TwoStage):
-                arguments = self.reading.arguments(arrays, question.params)
-                row_statistics = several(self.formula.statistics(self.reading.xp, **arguments))
-                statistics[start // length] = row_statistics if keep_statistics else ()
+            if not keep_statistics:
+                values = self._outputs(arrays)
+            else:
+                assert isinstance(self.formula, TwoStage)
+                xp, arguments = self.reading.xp, self.reading.arguments(arrays, question.params)
+                of_rows = several(self.formula.statistics(xp, **arguments))
+                statistics[start // length] = of_rows
                 if not by_row:
                     return
-                values = self._named(
-                    self.formula.finish(self.reading.xp, row_statistics, **arguments)
-                )
-            else:
-                values = self._outputs(arrays)
+                values = self._named(self.formula.finish(xp, of_rows, **arguments))
             blocks[start // length] = {
                 name: self._parts(name, values[name], stop - start) for name in by_row
             }

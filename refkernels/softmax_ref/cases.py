@@ -174,7 +174,7 @@ def _scores(rows: int, n: int, size: float = 3.0, **specials: float) -> Any:
 CUMULATIVE = listed(
     "logcumsumexp",
     ("row_length", {"n": 17}, _scores(32, 17)),
-    ("row_length", {"n": 257}, _scores(16, 257)),
+    ("row_length", {"n": 65}, _scores(16, 65)),
     ("spread", {"spread": 100.0}, _scores(9, 50, 100.0)),
     ("axis", {"axis": 0}, _scores(12, 5), {"axis": 0}),
     ("masked", {"n": 12}, _scores(5, 12, x=-np.inf)),
@@ -184,8 +184,8 @@ CUMULATIVE = listed(
 _TOP_P = {"temperature": 0.7, "top_p": 0.9}
 SAMPLING = listed(
     "sampling_softmax",
-    ("top_p", {"top_p": 0.9, "n": 32}, _scores(9, 32), {"top_p": 0.9}),
     ("top_p", {"top_p": 0.5, "n": 1024}, _scores(4, 1024), {"top_p": 0.5}),
+    ("top_p", {"top_p": 0.9, "n": 32}, _scores(9, 32), {"top_p": 0.9}),
     ("top_k", {"top_k": 5}, _scores(9, 32), {"top_k": 5}),
     ("min_p", {"min_p": 0.05}, _scores(9, 32), {"min_p": 0.05}),
     ("temperature", {"temperature": 0.25}, _scores(9, 32), {"temperature": 0.25}),

@@ -118,9 +118,7 @@ ROWS = {
     "streamed squares": lambda xp, a: xp.welford(a)[1],
     "product with itself": lambda xp, a: xp.matmul(a, xp.transpose(a, (1, 0))),
     "newton and schulz": lambda xp, a: xp.newton_schulz(
-        a / (1 + xp.sum(xp.sum(xp.square(a)), 0)),
-        *(xp.number(k) for k in (3.0, -4.0, 2.0)),
-        3,
+        a / (1 + xp.sum(xp.sum(xp.square(a)), 0)), *(xp.number(k) for k in (3.0, -4.0, 2.0)), 3
     ),
     "scatter": lambda xp, a: xp.scatter_add(a, np.arange(a.shape[0]) % 3, 4),
     "shape": lambda xp, a: xp.concatenate([xp.take(a, np.array([0, 0]), 1), a], 1),

@@ -64,11 +64,7 @@ def rows(rng: np.random.Generator, format: str, n: int) -> Any:
 
 
 def attack(
-    formula: Any,
-    arguments: list[Any],
-    working: str,
-    storage: str | None,
-    **options: Any,
+    formula: Any, arguments: list[Any], working: str, storage: str | None, **options: Any
 ) -> tuple[float, float, Any]:
     """Largest error / bound, the part of the elements whose bound is finite, and the bounds."""
     reading = CommonErrors(working, storage, **options)

@@ -257,8 +257,7 @@ def test_store_keeps_a_value_in_the_storage_format() -> None:
 
 
 @pytest.mark.parametrize(
-    "choose",
-    [lambda xp, x: x if x > 0 else -x, lambda xp, x: max(x, 0), lambda xp, x: x and -x],
+    "choose", [lambda xp, x: x if x > 0 else -x, lambda xp, x: max(x, 0), lambda xp, x: x and -x]
 )
 def test_python_decides_nothing_for_all_elements(choose: Any) -> None:
     """A comparison that counted as true would make another formula of it, and certify that."""

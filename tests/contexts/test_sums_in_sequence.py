@@ -1,5 +1,6 @@
-"""Sums in sequence and by index are those of a loop, or enclose the exact ones."""
+"""Sums in sequence and by index, and powers, are those of a loop, or enclose the exact ones."""
 
+import functools
 from fractions import Fraction
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from refkernels.contexts import RoundedArithmetic, working
-from refkernels.contexts.composed import Flushed
+from refkernels.contexts.composed import Composed, Flushed
 from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.double_double_value import parts
 from refkernels.contexts.doubles import Doubles
@@ -84,3 +85,13 @@ def test_the_working_precision_adds_row_after_row(
     for row, place in zip(data(terms), index, strict=True):
         total[place] = xp.plus(total[place], row)
     assert data(xp.scatter_add(terms, index, shape[1] + 1)).tobytes() == total.tobytes()
+
+
+@pytest.mark.parametrize(
+    "xp", [*EXACT_ORDER, Composed("float16"), RoundedArithmetic("float32", fma=True), Doubles()]
+)
+def test_a_power_is_the_product_of_its_steps(xp: RoundedArithmetic) -> None:
+    a = xp.value(np.array([0.9, -0.999, 1.01, -1e-4, np.inf, 0.0]))
+    power, steps = xp.power(a, 1000), functools.reduce(xp.multiply, [a] * 1000)
+    assert data(1 - power).tobytes() == data(1 - steps).tobytes()
+    assert data(power).tobytes() == data(steps).tobytes()

@@ -174,10 +174,7 @@ CHOICES = [
     for direction in op.directions
     if op.definition is not None and len(op.definition.of(direction).forms) > 1
 ]
-FORMATS = (
-    "float32",
-    "bfloat16",
-)  # a run takes each choice in one of them
+FORMATS = ("float32", "bfloat16")  # a run takes each choice in one of them
 ASKED = [(*way, f) for k, way in enumerate(CHOICES) for f in FORMATS[:: (-1) ** (k + k // 2)]]
 
 

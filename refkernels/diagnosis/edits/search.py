@@ -367,7 +367,17 @@ def _variants(findings: Iterable[NearEdits], tried: int) -> Iterator[Variant]:
     """Findings as questions of their own, each under the first of its chains."""
     for finding in findings:
         if (answer := _answer(finding)) is not None:
-            yield Variant(*_cause(finding), answer, trials=tried, price=finding.price)
+            yield Variant(*_name(finding, answer), answer, trials=tried, price=finding.price)
+
+
+def _name(finding: NearEdits, answer: Answer) -> tuple[str, dict[str, Any]]:
+    """The cause and details of an op's own fault that is the same question, or of the edits."""
+    screen, asked = finding.screen, answer.reference
+    for fault in formulas.other_formulas(screen.problem, screen.outputs):
+        other = fault.answer.reference
+        if all(n in other and np.array_equal(asked[n].hi, other[n].hi) for n in screen.names):
+            return fault.cause, dict(fault.details)
+    return _cause(finding)
 
 
 def _answer(finding: NearEdits) -> Answer | None:

@@ -13,6 +13,7 @@ from refkernels.frameworks.gateway import Reply
 from refkernels.metrology import agreement
 from refkernels.metrology.judgement import judge_by
 from refkernels.op import Case
+from refkernels.ops.kept_questions import questions_kept
 from refkernels.records.words import SCHEMA
 from refkernels.runs.measurement.dispatcher import AskedUnit, Dispatcher
 from refkernels.runs.measurement.plan import Unit
@@ -48,6 +49,7 @@ def _answer(
     return target.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
 
 
+@questions_kept()  # every part of the truth asks the same
 def judged(unit: Unit, targets: Sequence[Target], replies: Iterable[Reply]) -> list[Record]:
     """A measurement for each target and output, and each pair's agreement.
 
