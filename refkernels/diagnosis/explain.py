@@ -105,7 +105,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     outputs = {name: _with_nan(problem, name, got) for name, got in outputs.items()}
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
     checked = {name: got for name, got in outputs.items() if fits[name].verdict not in _TOLD}
-    if problem.size > part.LARGEST and (smaller := _of_a_part(problem, checked, fits)) is not None:
+    if (smaller := _of_a_part(problem, checked, fits)) is not None:
         return replace(
             smaller, evidence={**smaller.evidence, "seconds": round(time.perf_counter() - began, 2)}
         )
@@ -157,13 +157,14 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
     """What explains a part of a large question; None where nothing does, or where single elements
     or blocks are wrong, whose places in the whole tell more."""
     wrong = {name: got for name, got in outputs.items() if not fits[name].ordinary} or outputs
-    located = any(claim.cause in patterns.PLACES for claim in patterns.find(problem, wrong))
+    small = problem.size <= part.LARGEST >> 3 * problem.op.elementwise
+    located = small or any(c.cause in patterns.PLACES for c in patterns.find(problem, wrong, False))
     smaller = None if located or not wrong else part.of(problem, wrong)
     explanation = None if smaller is None else explain_kernel(*smaller)
     if smaller is None or explanation is None or explanation.cause is None:
         return None
     if any(
-        "block" in c.details and _is_renumbered(c, outputs, smaller[1])
+        isinstance(c.details.get("block"), str) and _is_renumbered(c, outputs, smaller[1])
         for c in explanation.candidates
     ):
         return None

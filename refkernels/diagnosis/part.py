@@ -22,7 +22,7 @@ from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops.letters import Argument, Signature
 
 LARGEST = 1 << 16  # elements of all inputs: larger questions are cut
-_MOST = 1 << 15  # elements of a part's inputs
+_MOST = 1 << 15  # elements of a part's inputs; of a function, which says as much, an eighth
 _FEWEST = 16  # indices that are left of the axes that are cut, of all together
 
 Axis = tuple[str, int]  # an array and one of its axes
@@ -122,7 +122,7 @@ def _cuts(
             for name, array in problem.inputs.items()
         )
 
-    while size() > _MOST and math.prod(lengths.values()) > fewest:
+    while size() > _MOST >> 3 * problem.op.elementwise and math.prod(lengths.values()) > fewest:
         if not (long := [axis for axis, length in lengths.items() if length > 3]):
             break
         lengths[min(long, key=size)] >>= 1

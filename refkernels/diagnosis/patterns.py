@@ -34,23 +34,22 @@ _REASONS = (
 )  # fmt: skip
 
 
-def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
-    """Every pattern that the wrong elements show."""
+def find(problem: Problem, outputs: Arrays, of_ranges: bool = True) -> Iterator[Claim]:
+    """Every pattern that the wrong elements show; those of a format's range are read from forms."""
     for output, got in outputs.items():
         wrong = wrong_elements(problem, output, got)
-        number = int(np.count_nonzero(wrong))
-        if not number:
+        if not wrong.any():
             continue
         asked, shortcut = (problem, output, got, wrong), None
-        claims = [find(*asked) for find in (_overflow, flushed, _computed_in_float32)]
-        claims += [stopped.early(problem, output, wrong)]
+        ranges = (_overflow, flushed, _computed_in_float32) if of_ranges else ()
+        claims = [*(find(*asked) for find in ranges), stopped.early(problem, output, wrong)]
         if not any(claims):
             judged = judged_wrong(problem, output, got)  # a library may err by more than a form
             shortcuts = (thresholds.shortcut(problem, output, got, w) for w in (wrong, judged))
             shortcut = next(filter(None, shortcuts), None)
         special = list(specials.find(*asked))
         claims += [shortcut, *special]
-        if number < got.size and not special:
+        if not wrong.all() and not special:
             block = unwritten(*asked, shortcut is not None)
             claims += [block] if shortcut else [block, corrupted(*asked, block is not None)]
         yield from filter(None, claims)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from refkernels.op import Direction, Op
 
 Record = dict[str, Any]
-_AHEAD = 8  # explanations that are started before the first one is awaited
+_AHEAD = 16  # explanations that are started before the first one is awaited
 _Question = tuple[str, str, str, "Direction"]  # an op, a case, a format, a direction
 _OTHERS = 2  # other cases of the same target, op and format that have to agree
 
