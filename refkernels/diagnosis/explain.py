@@ -106,9 +106,8 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
     checked = {name: got for name, got in outputs.items() if fits[name].verdict not in _TOLD}
     if (smaller := _of_a_part(problem, checked, fits)) is not None:
-        return replace(
-            smaller, evidence={**smaller.evidence, "seconds": round(time.perf_counter() - began, 2)}
-        )
+        told = {**smaller.evidence, "seconds": round(time.perf_counter() - began, 2)}
+        return replace(smaller, evidence=told)
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     listed = tried
     candidates = ranked(problem, outputs, fits, unranked, tried)
@@ -157,8 +156,9 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
     """What explains a part of a large question; None where nothing does, or where single elements
     or blocks are wrong, whose places in the whole tell more."""
     wrong = {name: got for name, got in outputs.items() if not fits[name].ordinary} or outputs
-    small = problem.size <= part.LARGEST >> 3 * problem.op.elementwise
-    located = small or any(c.cause in patterns.PLACES for c in patterns.find(problem, wrong, False))
+    shift = 3 * problem.op.elementwise  # a function's elements say as much, each alone
+    claims = patterns.find(problem, wrong, False) if problem.size > part.LARGEST >> shift else ()
+    located = not claims or any(claim.cause in patterns.PLACES for claim in claims)
     smaller = None if located or not wrong else part.of(problem, wrong)
     explanation = None if smaller is None else explain_kernel(*smaller)
     if smaller is None or explanation is None or explanation.cause is None:
@@ -168,7 +168,7 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
         for c in explanation.candidates
     ):
         return None
-    if explanation.confidence not in SURE and problem.size <= READABLE:
+    if explanation.confidence not in SURE and problem.size <= READABLE >> shift:
         return None  # all of it may tell more
     evidence = {
         **explanation.evidence,
