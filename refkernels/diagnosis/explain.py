@@ -156,7 +156,7 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
     """What explains a part of a large question; None where nothing does, or where single elements
     or blocks are wrong, whose places in the whole tell more."""
     wrong = {name: got for name, got in outputs.items() if not fits[name].ordinary} or outputs
-    shift = 3 * problem.op.elementwise  # a function's elements say as much, each alone
+    shift = 3 * problem.op.function  # a function's elements say as much, each alone
     claims = patterns.find(problem, wrong, False) if problem.size > part.LARGEST >> shift else ()
     located = not claims or any(claim.cause in patterns.PLACES for claim in claims)
     smaller = None if located or not wrong else part.of(problem, wrong)

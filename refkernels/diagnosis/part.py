@@ -122,7 +122,7 @@ def _cuts(
             for name, array in problem.inputs.items()
         )
 
-    while size() > _MOST >> 3 * problem.op.elementwise and math.prod(lengths.values()) > fewest:
+    while size() > _MOST >> 3 * problem.op.function and math.prod(lengths.values()) > fewest:
         if not (long := [axis for axis, length in lengths.items() if length > 3]):
             break
         lengths[min(long, key=size)] >>= 1
