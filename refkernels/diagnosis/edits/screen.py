@@ -35,7 +35,7 @@ from refkernels.diagnosis.edits.catalogue import (
     through,
 )
 from refkernels.diagnosis.edits.rules import edits_of
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.edits import Rule, edited
@@ -154,6 +154,7 @@ class Screen:
         if isinstance(formula, PerOutput) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
         self.formula, self.spent = formula, 0.0
+        self.answers: dict[Hashable, Answer | None] = {}  # the oracle's, by chain of edits
         self.missed = set[Hashable]() if missed is None else missed
         self.key_of = KeyOf(self.value_of)
         self.rows = _rows(problem, self.question, outputs, self.names, elements)

@@ -7,6 +7,7 @@ logarithm of all edits that were tried.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -383,18 +384,16 @@ def _name(finding: NearEdits, answer: Answer) -> tuple[str, dict[str, Any]]:
 def _answer(finding: NearEdits) -> Answer | None:
     """The oracle's answer with the finding's edits; None where they fit the rows that were read,
     and not all of them."""
-    problem, chain = finding.screen.problem, finding.chain
-
-    def find() -> Answer | None:
-        try:
+    problem, answers, chain = finding.screen.problem, finding.screen.answers, finding.chain
+    if chain not in answers:
+        answers[chain] = None
+        with contextlib.suppress(ValueError, IndexError):
             formula, right = _formula(finding)
             if any(edit.family == "arithmetic" for edit in chain):
-                return beside.answer(problem, formula, right)
-            return formulas.answer(problem, formula)
-        except (ValueError, IndexError):
-            return None
-
-    return problem.once((_answer, finding.screen, chain), find)
+                answers[chain] = beside.answer(problem, formula, right)
+            else:
+                answers[chain] = formulas.answer(problem, formula)
+    return answers[chain]
 
 
 def _formula(finding: NearEdits) -> tuple[Whole, Whole]:
