@@ -1,7 +1,7 @@
 """Many calls in one process, which show what a kernel keeps from one call to the next.
 
     first · again · new content at the same pointer · the first content at a new pointer · an
-    element of the first input changed · the rows in another order · easy and hard rows · other
+    element of the first input changed · its rows in another order · easy and hard rows · other
     scales · the first input as it was, with new others · powers of two · an element of the last
     input changed · the first content once more · many rows · an element of many rows changed, which
     a key made of a sample does not see
@@ -69,7 +69,7 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     other = partial(drawer.again, first, rng=rng)
     order = [
         first, first, other("typical"), first, _one_changed(first, 0, rng, below_one),
-        _permuted(drawer, first, rng), other("mixed"), other("scales"),
+        _permuted(first, rng), other("mixed"), other("scales"),
         _others_new(first, other("positive")), other("powers"),
         _one_changed(first, -1, rng, below_one), first,
     ]  # fmt: skip
@@ -115,19 +115,9 @@ def _others_new(first: Challenge, other: Challenge) -> Challenge:
     return replace(other, inputs={**other.inputs, name: first.inputs[name]}, _standards={})
 
 
-def _permuted(drawer: Drawer, challenge: Challenge, rng: np.random.Generator) -> Challenge:
-    """The challenge with the rows of all arrays that have rows permuted, all in the same way."""
-    arguments = drawer.roles.arguments
-    rowed = {
-        name: array
-        for name, array in challenge.floats.items()
-        if arguments[name].rows and array.ndim > len(arguments[name].own)
-    }
-    lengths = {array.shape[0] for array in rowed.values()}
-    if len(lengths) != 1:
-        return challenge
-    order = rng.permutation(lengths.pop())
-    moved = {name: np.ascontiguousarray(array[order]) for name, array in rowed.items()}
+def _permuted(challenge: Challenge, rng: np.random.Generator) -> Challenge:
+    """The challenge with every floating array permuted along its first axis: sums stay the same."""
+    moved = {name: rng.permutation(a) for name, a in challenge.floats.items() if a.ndim}
     return replace(challenge, inputs={**challenge.inputs, **moved}, _standards={})
 
 

@@ -18,9 +18,20 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.judging import data
-from refkernels.judging.cases import ELEMENTS, OpCases, elements, first_axes, shape_of, with_marker
 from refkernels.judging.data import Draw, InputRoles, Shapes
-from refkernels.judging.questions import ANYTHING, AXES, KernelDomain, is_float, is_question
+from refkernels.judging.questions import (
+    ANYTHING,
+    AXES,
+    ELEMENTS,
+    KernelDomain,
+    OpCases,
+    elements,
+    first_axes,
+    is_float,
+    is_question,
+    shape_of,
+    with_marker,
+)
 from refkernels.judging.shapes import LONG, MOST, TRIES, WIDE, ShapeDrawer
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
@@ -50,18 +61,16 @@ class Drawer:
 
     @cached_property
     def roles(self) -> InputRoles:
-        built = [self.cases.built(case) for case in self.cases.all[:16]]
-        takes = self.op.takes(self.direction)
-        floats = [(n, a) for arrays, _ in built for n, a in arrays.items() if is_float(a)]
-        floating = {n for n, _ in floats}
-        positive = floating.intersection(takes) - {
-            n for n, a in floats if np.any((a < 0) & np.isfinite(a))
-        }
-        if not self.op.elementwise:  # one element whose answer is NaN may spoil the whole output
-            usual = [arrays for arrays, params in built if params == dict(self.op.params)]
-            smallest = min(usual, key=elements, default={})
-            positive |= {n for n in floating if self._spoils(n, smallest)}
-        return data.roles_of(self.op, self.direction, frozenset(positive))
+        """Positive is an input that is never negative with the op's own params; if it is nowhere
+        beside these, one that is never negative at all."""
+        signs = dict[tuple[bool, str], bool]()
+        for arrays, params in map(self.cases.built, self.cases.all[:16]):
+            for key in ((params == self.op.params, n) for n, a in arrays.items() if is_float(a)):
+                array = arrays[key[1]]
+                signs[key] = signs.get(key, False) or bool(np.any((array < 0) & np.isfinite(array)))
+        by_name = {name: negative for (_, name), negative in sorted(signs.items())}
+        positive = frozenset(name for name, negative in by_name.items() if not negative)
+        return data.roles_of(self.op, self.direction, positive)
 
     @cached_property
     def below_one(self) -> set[str]:
@@ -75,24 +84,6 @@ class Drawer:
                 self.op, self.direction, {**inputs, name: np.abs(inputs[name]) + 1}, params
             )
         }
-
-    def _spoils(self, name: str, arrays: Mapping[str, Any]) -> bool:
-        """Whether negative numbers in an input make every output NaN throughout."""
-        if name not in arrays or not arrays[name].size:
-            return False
-        negative = (-np.abs(arrays[name]) - 0.5).astype(arrays[name].dtype)
-        usual, spoilt = (
-            [bool(np.isnan(exact).all()) for exact in self._exact(inputs).values()]
-            for inputs in (arrays, {**arrays, name: negative})
-        )
-        return all(spoilt) and not any(usual)
-
-    def _exact(
-        self, inputs: Mapping[str, Any], params: Mapping[str, Any] | None = None
-    ) -> dict[str, Array]:
-        """The exact values: the plain algorithm would compile correctly rounded functions."""
-        answers = self.op.evaluate(self.direction, inputs, params or self.op.params)
-        return {name: np.asarray(exact) for name, exact in answers.items()}
 
     @cached_property
     def cases(self) -> OpCases:
@@ -151,16 +142,17 @@ class Drawer:
         """A letter as long as in large models, in numbers that show a wrong row, and in sums that
         must be exact or have few terms."""
         own = rng.permutation(next(iter(self.roles.arguments.values())).own)
-        letters = sorted(map(str, own), key=lambda x: x not in self._related)
+        related = self.roles.letters
+        letters = sorted(map(str, own), key=lambda x: x not in related)
         plan: dict[str, int | None] = {"exact": None} if self.summed else {}
-        plan |= {"two_valued": 1} if self._related and not self.summed else {}
+        plan |= {"two_valued": 1} if related and not self.summed else {}
         plan |= {str(rng.choice(_TELLING)): None}
-        plan |= {"few": 1} if len(self._related) == 1 else {}
+        plan |= {"few": 1} if len(related) == 1 else {}
         for family, most in plan.items():
             draw = FAMILIES.get(family) or data.few(self._void)
             draw = data.small(draw, 0.5) if family in _TELLING else draw
             if self.free:
-                shapes = itertools.islice(self.shapes.long(rng, size, self._related), most)
+                shapes = itertools.islice(self.shapes.long(rng, size, related), most)
                 found = [c for drawn in shapes for c in self._drawn(family, draw, rng, drawn)]
             else:
                 lengthened = self._lengthened(letters, LONG)
@@ -175,7 +167,8 @@ class Drawer:
         for like in [challenge for challenge in typicals if name in challenge.floats][:1]:
             array = like.floats[name].copy()
             np.moveaxis(array, self.roles.along[name] or -1, -1)[..., 0] = -np.inf
-            answers = self._exact({**like.inputs, name: array}, like.params).values()
+            asked = {**like.inputs, name: array}, like.params
+            answers = map(np.asarray, self.op.evaluate(self.direction, *asked).values())
             if all(np.any(np.isfinite(answer) & (answer != 0.0)) for answer in answers):
                 return -64.0
         return 0.0
@@ -266,7 +259,7 @@ class Drawer:
     @property
     def ranked(self) -> bool:
         """Whether the signature leaves the number of leading axes open."""
-        return self.free and any(argument.rows for argument in self._needed.values())
+        return self.free and self.shapes.ranked
 
     @cached_property
     def free(self) -> bool:
@@ -277,12 +270,6 @@ class Drawer:
             return False
         tried = self._tried("typical", data.typical, np.random.default_rng(0), 0)
         return bool(self.domain.lengths) or any(tried)
-
-    @property
-    def _related(self) -> set[str]:
-        """The letters along which elements have to do with each other."""
-        arguments, related = self.roles.arguments, self.roles.related
-        return {arguments[n].own[axis] for n, axes in related.items() for axis in axes}
 
     @property
     def _masks(self) -> frozenset[str]:
@@ -365,14 +352,13 @@ class Drawer:
 
     def again(self, like: Challenge, family: str, rng: np.random.Generator) -> Challenge:
         """Other content in the shapes of a challenge; its integers in another order."""
-        shapes = {name: array.shape for name, array in like.floats.items()}
-        drawn = self._rounded(FAMILIES[family](rng, shapes, self.roles, self._format))
         moved = {
             name: rng.permutation(array.reshape(-1)).reshape(array.shape)
             for name, array in like.inputs.items()
-            if _is_whole(array) and name not in drawn
+            if _is_whole(array) and name not in like.floats
         }
-        return self._challenge(family, {**like.inputs, **moved, **drawn}, like.params)
+        built = {**like.inputs, **moved}, like.params
+        return self._redrawn(family, FAMILIES[family], rng, built)
 
     @property
     def _format(self) -> formats.Format:

@@ -37,7 +37,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.formats import BINARY32, Format
 from refkernels.op import Direction, Op
 from refkernels.ops.function_formulas import definition
-from refkernels.ops.letters import Argument, Signature
+from refkernels.ops.letters import Argument
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -47,14 +47,22 @@ FEW = 64  # numbers of a row
 
 @dataclass(frozen=True)
 class InputRoles:
-    """The arrays that a direction of an op takes: their letters, and the axes of each, counted from
-    the end, that are summed over or coupled. `positive`: inputs that are never negative.
-    `cotangent`: the incoming gradient of a backward question."""
+    """The arrays that a direction of an op takes, and the letters that some output is summed over
+    or coupled along. `positive`: inputs that are never negative. `cotangent`: the incoming gradient
+    of a backward question."""
 
     arguments: Mapping[str, Argument]
-    related: Mapping[str, tuple[int, ...]]
+    letters: frozenset[str]
     positive: frozenset[str] = frozenset()
     cotangent: str | None = None
+
+    @cached_property
+    def related(self) -> dict[str, tuple[int, ...]]:
+        """The axes of each array, counted from the end, that have such a letter."""
+        return {
+            name: tuple(i - len(a.own) for i, x in enumerate(a.own) if x in self.letters)
+            for name, a in self.arguments.items()
+        }
 
     @cached_property
     def along(self) -> dict[str, int | None]:
@@ -71,19 +79,10 @@ def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset(
     """The roles of an op's arrays, by its signature."""
     cotangent = op.cotangent if direction == "backward" else None
     signature = definition(op).of(direction).signature
-    letters = _related(signature)
-    related = {
-        name: tuple(i - len(argument.own) for i, x in enumerate(argument.own) if x in letters)
-        for name, argument in signature.takes.items()
-    }
-    return InputRoles(dict(signature.takes), related, positive, cotangent)
-
-
-def _related(signature: Signature) -> set[str]:
-    """The letters that some output is summed over, or coupled along."""
-    first = next(iter(signature.gives))
-    letters = {x for argument in signature.takes.values() for x in argument.own}
-    return {x for x in letters if signature.role(first, x) != "free"}
+    first, takes = next(iter(signature.gives)), dict(signature.takes)
+    letters = {x for argument in takes.values() for x in argument.own}
+    related = frozenset(x for x in letters if signature.role(first, x) != "free")
+    return InputRoles(takes, related, positive, cotangent)
 
 
 Draw = Callable[[np.random.Generator, Shapes, InputRoles, Format], dict[str, Doubles]]
@@ -338,7 +337,10 @@ def nan_in(name: str) -> Draw:
 
 
 def _rows(array: Doubles, axis: int | None) -> Doubles:
-    return array if axis is None else np.moveaxis(array, axis, -1)
+    """The array with its rows last; one row where an einsum's case has fewer letters."""
+    if axis is None or array.ndim < -axis:
+        return np.atleast_1d(array)
+    return np.moveaxis(array, axis, -1)
 
 
 def _wider(array: Array, *last: int) -> Array:

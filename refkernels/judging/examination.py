@@ -35,7 +35,7 @@ class KernelExamination:
         self.told: dict[str, set[str]] = {}  # flags of the truths, which later kernels share
         self._rounds: dict[int, list[Challenge]] = {}
         self._decisive = cache(decoys.decisive_outputs)
-        self._shown: dict[tuple[int, ...], mutants.Shown] = {}
+        self._shown = cache(mutants.shown)
 
     @cached_property
     def calls(self) -> Protocol:
@@ -53,7 +53,8 @@ class KernelExamination:
         if number not in self._rounds:
             rng, other = (np.random.default_rng([self.seed, number, *k]) for k in ((), (1,)))
             own = self.drawer.own(other, OWN << 2 * number)
-            self._rounds[number] = [*own, *self.drawer.round(rng, number)]
+            asked = [*own, *self.drawer.round(rng, number)]
+            self._rounds[number] = [c for c in asked if c.finite or not self.drawer.domain.finite]
         return self._rounds[number]
 
     def decisive_outputs(self, challenge: Challenge) -> tuple[str, ...]:
@@ -64,16 +65,8 @@ class KernelExamination:
     def shown(self, answered: Sequence[Challenge], seconds: float = math.inf) -> mutants.Shown:
         """The mutants and errors that these challenges would have caught, as far as they can be
         tried in so many seconds; the op's cases too: a wrong param may be seen there alone."""
-        key = tuple(id(challenge) for challenge in answered)
-        if key not in self._shown:
-            decisive = [
-                challenge
-                for challenge in answered
-                if (challenge.plain or challenge.family == "hard")
-                and self.decisive_outputs(challenge)
-            ]
-            self._shown[key] = mutants.shown(decisive, seconds)
-        return self._shown[key]
+        tried = (c for c in answered if c.plain or c.family == "hard")
+        return self._shown(tuple(c for c in tried if self.decisive_outputs(c)), seconds)
 
 
 class Examinations:

@@ -1,68 +1,94 @@
-"""What is found about a kernel while it is asked: the challenges that it answered, and how."""
+"""What is found about a kernel while it is asked: the challenges that it answered, and how; the
+verdict to which this leads, with its reasons, and the cause that `explain` gives."""
 
 from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
 
 from refkernels.frameworks.cells import CellReply
-from refkernels.judging.judgement import Reason
-from refkernels.judging.standard import AnswerFault, Challenge
+from refkernels.judging import precision
+from refkernels.judging.decoys import arrays_of, decoy_of, unwritten
+from refkernels.judging.judgement import LIMITED, LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Reason
+from refkernels.judging.standard import RANGE, AnswerFault, Challenge
+from refkernels.op import Direction, Op
 
+FAMILIES_NEEDED = 4  # that reject every decoy of an output
+FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may have another cause
+_ACTS = ("writes_inputs", "no_plain_array", "replaces")  # unfair, whatever the answers are
+_VALUES = ("special", "bits", "bound", "invariant")  # faults of numbers, not of arrays
+_SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked for
+_OTHERS = 2  # other answers that have to agree
 _KILL = int(getattr(signal, "SIGKILL", 9))  # what a machine without memory sends
 _MEASURED = 24  # answers, in search of errors that another form avoids
 
 
+class Finding(NamedTuple):
+    """What came of a challenge. `kind`: "right", "wrong"; without an answer "failed", "stopped",
+    perhaps by the machine, "declined", which it may be, or "owed", which it may not. `decisive`:
+    the outputs for which the challenge rejects every decoy."""
+
+    kind: str
+    challenge: Challenge
+    reply: CellReply
+    fault: Any = None
+    decisive: tuple[str, ...] = ()
+
+
 @dataclass
 class Findings:
-    """The findings so far. `asked`: by family, the challenges that were not declined; `by_family`,
-    `by_output`: of these, those that reject every decoy of some output, and of this; `answered`:
-    rightly or wrongly; `refused`: wrongly; `failed`: without an answer; `stopped`: perhaps by the
-    machine; `declined`: which the kernel may decline; `owed`: which it may not; `outputs`: names
-    seen; `definition`: gives answers whose special values are right too; `avoidable`: the first
-    right answer, of a few, whose errors another form avoids; `calls`: of one process."""
+    """The findings so far. `outputs`: names seen; `avoidable`: the first right answer, of a few,
+    whose errors another form avoids; `calls`: of one process."""
 
-    asked: Counter[str] = field(default_factory=Counter)
-    by_family: Counter[str] = field(default_factory=Counter)
-    by_output: Counter[str] = field(default_factory=Counter)
-    refused: list[tuple[Challenge, CellReply, AnswerFault]] = field(default_factory=list)
-    failed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
-    stopped: list[tuple[Challenge, CellReply]] = field(default_factory=list)
-    answered: list[Challenge] = field(default_factory=list)
-    declined: list[Challenge] = field(default_factory=list)
-    owed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
+    found: list[Finding] = field(default_factory=list)
     outputs: frozenset[str] = frozenset()
-    definition: Callable[[Challenge], Mapping[str, Any]] | None = None
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
     avoidable: dict[str, Any] | None = None
     calls: int = 0
 
+    def of(self, *kinds: str) -> list[Finding]:
+        """The findings of some kinds, one kind after the other."""
+        return [one for kind in kinds for one in self.found if one.kind == kind]
+
+    @property
+    def answered(self) -> list[Challenge]:
+        """The challenges that were answered, rightly or wrongly."""
+        return [one.challenge for one in self.of("right", "wrong")]
+
+    @property
+    def families(self) -> dict[str, tuple[int, int]]:
+        """By family, the challenges that were not declined; and of the answered ones, those that
+        reject every decoy of some output."""
+        asked = Counter(
+            one.challenge.family for one in self.found if one.kind not in ("declined", "owed")
+        )
+        decisive = Counter(one.challenge.family for one in self.found if one.decisive)
+        return {family: (number, decisive[family]) for family, number in asked.items()}
+
     @property
     def score(self) -> float:
         """The share of the challenges that were answered rightly; 0 for an unfair kernel."""
-        asked = max(sum(self.asked.values()), 1)
-        wrong = len(self.refused) + len(self.failed) + len(self.stopped)
-        return 0.0 if self.unfair else round(1.0 - min(wrong / asked, 1.0), 4)
+        asked, wrong = len(self.of("right")), len(self.of("wrong", "failed", "stopped"))
+        return 0.0 if self.unfair else round(1.0 - wrong / max(asked + wrong, 1), 4)
 
     @property
     def wrong(self) -> bool:
-        return bool(self.refused or self.failed or self.stopped or self.unfair or self.owed)
+        return bool(self.unfair or self.of("wrong", "failed", "stopped", "owed"))
 
     def without_answer(self, challenge: Challenge, reply: CellReply) -> None:
-        """Count a reply without arrays: a challenge that was declined, or one that failed or was
-        stopped."""
+        """Count a reply without arrays."""
         if reply.status == "unsupported" and challenge.owed:
-            self.owed.append((challenge, reply))
+            kind = "owed"
         elif reply.status in ("error", "unsupported") and not challenge.owed:
-            self.declined.append(challenge)
+            kind = "declined"
         else:
-            self.asked[challenge.family] += 1
             by_machine = reply.status in ("timeout", "oom") or reply.signal == _KILL
-            (self.stopped if by_machine else self.failed).append((challenge, reply))
+            kind = "stopped" if by_machine else "failed"
+        self.found.append(Finding(kind, challenge, reply))
 
     def fault(
         self, challenge: Challenge, reply: CellReply, decisive: Sequence[str]
@@ -73,19 +99,14 @@ class Findings:
         fault = challenge.fault(reply.outputs, self.outputs)
         if fault is not None and not challenge.fair:
             return None
-        self.asked[challenge.family] += 1
-        self.by_family[challenge.family] += bool(decisive)
-        self.by_output.update({name for name in decisive if name in reply.outputs})
-        self.answered.append(challenge)
-        if fault is not None and fault.kind == "special" and self.definition is not None:
-            fault = challenge.fault(reply.outputs, self.outputs, self.definition(challenge))
-            self.flags += [] if fault else ["special_as_defined"]
-        self.flags += [] if fault else challenge.doubts(reply.outputs)
+        told = tuple(name for name in decisive if name in reply.outputs)
+        kind = "wrong" if fault else "right"
+        self.found.append(Finding(kind, challenge, reply, fault, told))
         self.outputs = self.outputs.union(reply.outputs)
-        if fault is None and self.avoidable is None and len(self.answered) <= _MEASURED:
-            self.avoidable = challenge.avoidable(reply.outputs)
-        if fault:
-            self.refused.append((challenge, reply, fault))
+        if fault is None:
+            measured = self.avoidable is None and len(self.answered) <= _MEASURED
+            doubts, avoidable = challenge.remarks(reply.outputs, measured)
+            self.flags, self.avoidable = self.flags + doubts, self.avoidable or avoidable
         return fault
 
     def declined_parts(self) -> tuple[str, ...]:
@@ -94,7 +115,7 @@ class Findings:
         answered = {part for challenge in self.answered for part in _parts(challenge)}
         parts: dict[str, None] = {}
         names: dict[str, str] = {}
-        for challenge in self.declined:
+        for challenge in (one.challenge for one in self.of("declined")):
             own = [part for part in _parts(challenge) if part not in answered]
             parts |= dict.fromkeys(own)
             if not own:
@@ -105,3 +126,90 @@ class Findings:
 def _parts(challenge: Challenge) -> list[str]:
     """The names of a challenge's inputs, and its params."""
     return [*challenge.inputs, *(f"{name}={value}" for name, value in challenge.params.items())]
+
+
+def verdict_of(
+    findings: Findings, op: Op, direction: Direction, outside: bool
+) -> tuple[str, list[Reason]]:
+    """The verdict, and its reasons."""
+    if outside:
+        first = next((one.challenge.name for one in findings.of("failed")), "")
+        return WRONG, [Reason("outside_memory", first)]
+    faults = _reasons(findings.of("failed", "stopped", "wrong"))
+    answered, failed = findings.of("right", "wrong"), findings.of("failed")
+    found = [one for one in answered if one.fault and one.fault.kind not in RANGE]
+    refused = [(one.challenge, one.reply.outputs) for one in found]
+    acts = [reason for reason in findings.unfair if reason.kind in _ACTS]
+    if acts:
+        return UNFAIR, [acts[0], *faults]
+    mostly = 2 * len(refused) > len(answered) + len(failed)
+    if mostly and (decoy := decoy_of(refused)):
+        return UNFAIR, [Reason(decoy, refused[0][0].name), *faults]
+    values = all(one.fault.kind in _VALUES for one in found)
+    families = {one.challenge.family for one in found}
+    model = None
+    if values and not (failed or findings.unfair):
+        model = precision.explaining_model(refused)
+    if model is not None and (len(families) >= FAMILIES_LOWER or model.way == "flushed"):
+        details = {"format": model.format.name, "way": model.way, "refused": len(refused)}
+        return LOWER, [Reason("lower_precision", refused[0][0].name, details)]
+    if findings.unfair:
+        return UNFAIR, [*findings.unfair[:1], *faults]
+    if refused or failed:
+        return WRONG, faults
+    if findings.of("wrong"):
+        return LIMITED, faults
+    if unanswered := findings.of("stopped", "owed"):
+        return NOT_ENOUGH, _reasons(unanswered)
+    number = sum(1 for _, decisive in findings.families.values() if decisive)
+    telling = sum(op.names(direction)[0] in one.decisive for one in answered)
+    if min(telling, number) < FAMILIES_NEEDED:
+        return NOT_ENOUGH, [Reason("too_few_families", "", {"families": number})]
+    return RIGHT, []
+
+
+def _reasons(found: Iterable[Finding]) -> list[Reason]:
+    """One reason for each family, kind and status."""
+    reasons: dict[tuple[Any, ...], Reason] = {}
+    for finding, challenge, reply, fault, _ in found:
+        kind = "declines" if finding == "owed" else "no_answer"
+        details: dict[str, Any] = {"status": reply.status, "reason": reply.reason}
+        if count := sum(map(unwritten, arrays_of(reply.outputs))):
+            kind, details = "unwritten", {"output": fault.output, "wrong": count}
+        elif fault is not None:
+            kind, details = f"wrong_{fault.kind}", {**asdict(fault), "index": list(fault.index)}
+            del details["kind"]
+        key = challenge.family, kind, details.get("status")
+        reasons.setdefault(key, Reason(kind, challenge.name, details))
+    return list(reasons.values())
+
+
+def cause_of(findings: Findings) -> Mapping[str, Any] | None:
+    """What `explain` finds about the smallest wrong answer of a suitable size, to usual numbers if
+    there is one, as far as the next ones allow it."""
+    from refkernels.diagnosis import several_cases
+    from refkernels.diagnosis.explain import explain
+
+    found = findings.of("wrong")
+    eligible = [
+        (one.challenge.family not in ("calls", "typical"), size, i)
+        for i, one in enumerate(found)
+        if one.fault.kind in ("bound", "bits", "special") and one.challenge.family != "special"
+        if _SMALLEST <= (size := sum(a.size for a in arrays_of(one.reply.outputs))) <= _LARGEST
+    ]
+    if not eligible:
+        return None
+    first, *rest = (found[i] for _, _, i in sorted(eligible))
+
+    def explanation_of(one: Finding) -> Any:
+        asked = one.challenge
+        return explain(asked.op, asked.inputs, one.reply.outputs, asked.params, asked.direction)
+
+    try:
+        explanation = explanation_of(first)
+        if several_cases.has_cause(explanation):
+            others = [explanation_of(one) for one in rest[:_OTHERS]]
+            explanation = several_cases.together(explanation, others)
+        return explanation.to_dict()
+    except (ValueError, TypeError):
+        return None

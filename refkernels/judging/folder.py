@@ -86,26 +86,20 @@ def judge_all(
     kept = {"folder": str(folder), **json.loads(json.dumps(settings))}
     journal = JudgementJournal(out, kept, resume)
     entries = _entries(accepted, settings.get("op"), settings.get("python"))
-    finished = journal.records() if journal.complete else []
-    names = [record["kernel"] for record in refused] + [entry.name for entry in entries]
-    previous = {record.get("kernel"): record for record in finished} or dict(journal.done)
-    same = [one for one in entries if previous.get(one.name, {}).get("file") == one.digest]
-    unchanged = {one.name for one in same}
-    if [record.get("kernel") for record in finished] == names and len(unchanged) == len(entries):
-        return finished
-    for name in unchanged - journal.done.keys():
-        journal.add(name, previous[name])
+    finished = journal.records() if journal.complete else journal.done.values()
+    known = {(record.get("kernel"), record.get("file")): record for record in finished}
     given = {k: v for k, v in settings.items() if k not in ("op", "python")}
     given["seed"] = secrets.randbits(48) if settings.get("seed") is None else settings["seed"]
     shared: dict[str, Examinations] = {}
     for number, entry in enumerate(entries):
         progress(number, len(entries), entry.name)
-        if entry.name in unchanged:
-            continue
         if entry.op not in shared:
             shared = {entry.op: Examinations()}  # drops the truths of the previous op
-        result = _judged(entry.name, entry.op, examinations=shared[entry.op], **given)
-        journal.add(entry.name, {**result, "file": entry.digest})
+        result = known.get((entry.name, entry.digest)) or {
+            **_judged(entry.name, entry.op, examinations=shared[entry.op], **given),
+            "file": entry.digest,
+        }
+        journal.add(entry.name, result)
     progress(len(entries), len(entries), "")
     records = [*refused, *(journal.done[entry.name] for entry in entries)]
     journal.write(records)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import itertools
 import secrets
 import statistics
@@ -22,16 +20,14 @@ from refkernels.frameworks import catalog, emulation, environments, kernels
 from refkernels.frameworks.cells import CellReply
 from refkernels.frameworks.gateway import is_flag
 from refkernels.judging.calls import FEWEST, Protocol, same_bits
-from refkernels.judging.cases import first_axes
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
-from refkernels.judging.findings import Findings
+from refkernels.judging.findings import Finding, Findings, cause_of, verdict_of
 from refkernels.judging.judgement import NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement, Reason
 from refkernels.judging.mutants import Shown
-from refkernels.judging.questions import AXES, KernelDomain
+from refkernels.judging.questions import AXES, KernelDomain, first_axes
 from refkernels.judging.running import JudgedKernel, call_of
 from refkernels.judging.standard import RANGE, Challenge
-from refkernels.judging.verdicts import cause_of, verdict_of
 from refkernels.op import Direction, Op
 from refkernels.records.words import DTYPES
 from refkernels.registry import get
@@ -74,7 +70,7 @@ def judge(
     allow_overflow: bool | None = None,
     mutants: bool = True,
     examinations: Examinations | None = None,
-    definition: str | None = None,
+    finite: bool = False,
 ) -> Judgement:
     """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi. Beside what
     `refkernels.testing.judge` takes:
@@ -85,7 +81,7 @@ def judge(
     mutants     whether it is counted how many wrong kernels these inputs refuse; no verdict depends
                 on it
     examinations  those of other kernels, whose truths are reused for the same seed
-    definition  the name of another kernel: what it gives for NaN and infinities is right too
+    finite      whether no NaN and no infinity is asked
     """
     start = time.monotonic()
     dtype, level = as_text(dtype, "dtype"), as_text(level, "level")
@@ -108,16 +104,15 @@ def judge(
     device = target.device or device
     rounds, limit, calls, trials = LEVELS[level]
     asked = partial((examinations or Examinations()).of, record, direction, dtype, drawn_seed)
-    domain = KernelDomain(frozenset(), lengths, dtypes, shapes, AXES, allow_overflow)
+    domain = KernelDomain(frozenset(), lengths, dtypes, shapes, AXES, allow_overflow, finite)
     _check_domain(asked(domain).drawer)
     with (
         JudgedKernel(framework, environments.find(spec), device, environment=settings) as running,
-        contextlib.ExitStack() as stack,
         warnings.catch_warnings(record=True) as told,
     ):
         warnings.simplefilter("always", UserWarning)
         examination, first = _examination(running, asked, domain)
-        findings = Findings(definition=_answers(definition, stack) if definition else None)
+        findings = Findings()
         for challenge, reply in first:
             _counted(findings, examination, challenge, reply)
         _protocol(running, examination, findings, calls)
@@ -128,7 +123,8 @@ def judge(
         timed = times and not (findings.wrong or running.hung)
         time_taken = _timed(running, examination, findings) if timed else None
         findings.unfair += [Reason("replaces", "", {"name": name}) for name in running.replaced]
-        flags = [*findings.flags, *([] if running.guarded else ["unguarded"])]
+        flags = [*findings.flags, *["unguarded"] * (not running.guarded)]
+        flags += ["finite_alone"] * finite
         for w in told:
             if flag := getattr(w.category, "flag", ""):
                 examination.told.setdefault(flag, set()).update(getattr(w.message, "widened", ()))
@@ -144,8 +140,7 @@ def judge(
     only = {k: (*v,) for given in (lengths, dtypes) for k, v in (given or {}).items()}
     result = Judgement(
         kernel, record.name, direction, dtype, verdict, drawn_seed, level, tuple(reasons),
-        families={f: (n, findings.by_family[f]) for f, n in findings.asked.items()},
-        score=findings.score if verdict != NOT_ENOUGH else None,
+        families=findings.families, score=findings.score if verdict != NOT_ENOUGH else None,
         killed=shown.killed, alive=shown.alive, hidden=shown.hidden,
         smallest_error_ulp={n: ulp for n, ulp in shown.smallest.items() if n in findings.outputs},
         longest_axis=max(longest, default=0), calls=findings.calls,
@@ -194,18 +189,6 @@ def _in_format(op: Op, dtype: str) -> dict[str, tuple[str, ...]]:
     settings = [pair for params in (op.params, *(p for _, p in built)) for pair in params.items()]
     own, named = ({n for n, kind in pairs if str(kind) == dtype} for pairs in (given, settings))
     return dict.fromkeys(own or named, (dtype,))
-
-
-def _answers(kernel: str, stack: contextlib.ExitStack) -> Callable[[Challenge], Mapping[str, Any]]:
-    """Asks another kernel, whose process is started by the first question."""
-
-    @functools.cache
-    def running() -> JudgedKernel:
-        spec, target = catalog.target(kernel)
-        started = JudgedKernel(spec.framework, environments.find(spec), target.device or "cpu")
-        return stack.enter_context(started)
-
-    return lambda challenge: running().answer(challenge).outputs
 
 
 def _examination(
@@ -358,7 +341,7 @@ def _timed(
         return None
     for challenge, reply in zip(timed, replies, strict=True):
         if fault := challenge.fault(reply.outputs, findings.outputs):
-            findings.refused.append((challenge, reply, fault))
+            findings.found.append(Finding("wrong", challenge, reply, fault))
     seconds = [reply.waited for reply in replies[1:]]
     figures = {"seconds": statistics.median(seconds), "least": min(seconds), "calls": len(seconds)}
     return {**figures, "inputs": timed[0].name.partition(": ")[2]}

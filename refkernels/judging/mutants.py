@@ -48,10 +48,10 @@ class Shown:
     cut: bool = False
 
 
-def shown(challenges: Sequence[Challenge], seconds: float = math.inf) -> Shown:
+def shown(challenges: tuple[Challenge, ...], seconds: float = math.inf) -> Shown:
     """Every mutant against the challenges, which are those that reject all decoys, for so many
     seconds of this process. A mutant whose trial is cut short does not count."""
-    challenges = [c for c in challenges if all(array.size for array in c.floats.values())]
+    challenges = tuple(c for c in challenges if all(array.size for array in c.floats.values()))
     if not challenges:
         return Shown()
     first, killed, right = challenges[0], dict[str, bool](), functools.cache(_right)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Format
-from refkernels.judging.cases import elements
+from refkernels.judging.questions import elements
 from refkernels.judging.standard import Challenge, Standard
 
 Array = npt.NDArray[Any]

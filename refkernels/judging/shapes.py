@@ -6,7 +6,7 @@ The length of a letter is drawn: primes, a tile and one more or less; in `odd`, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,6 +58,11 @@ class ShapeDrawer:
     def letters(self) -> list[str]:
         return list(dict.fromkeys(x for argument in self.arguments.values() for x in argument.own))
 
+    @property
+    def ranked(self) -> bool:
+        """Whether the number of leading axes is open."""
+        return any(argument.rows for argument in self.arguments.values())
+
     def drawn(
         self,
         rng: np.random.Generator,
@@ -85,26 +90,22 @@ class ShapeDrawer:
     def odd(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
         """The length of each letter in turn 1, 0 and a large prime, and a multiple of
         tiles; no rows; a row without axis; many axes, one of length 1."""
-        letters = self.letters
-        free = [x for x in letters if x not in self.lengths]
-        two_rows, pool = self.leading((2,)), LENGTHS[0] if len(letters) < 4 else SHORT
+        free = [x for x in self.letters if x not in self.lengths]
+        many = len(self.letters) > 2
+        two_rows, pool = self.leading((2,)), SHORT if len(self.letters) > 3 else LENGTHS[0]
         for _ in range(TRIES):
-            others = self._lengths({x: int(rng.choice(pool)) for x in letters}, rng)
+            others = self._lengths({x: int(rng.choice(pool)) for x in self.letters}, rng)
             if self.takes(self.of_lengths(others, two_rows)):
                 break
-        for letter in free:
-            yield self.of_lengths({**others, letter: 1}, two_rows)
-        if any(argument.rows for argument in self.arguments.values()):
-            yield self.of_lengths(self._lengths(others, rng), self.leading((0,)))
-            for axes in {0, max(AXES)} & self.domain.axes:
-                yield self.of_lengths(self._lengths(others, rng), (2, 1, 2, 2)[:axes])
-        for letter in free:
-            large = (127, 1021, 8191)[size] if len(letters) < 3 else (67, 257, 1021)[size]
-            yield self.of_lengths({**others, letter: large}, two_rows)
-            yield self.of_lengths({**others, letter: 0}, two_rows)
-            yield self.of_lengths({**others, letter: int(rng.choice(TILES))}, two_rows)
-        if not letters:
-            yield self.of_lengths({}, self.leading(((127, 1021, 65537)[size],)))
+        plan = [({x: 1}, two_rows) for x in free]
+        if self.ranked:
+            axes = sorted({0, max(AXES)} & self.domain.axes)
+            plan += [({}, self.leading((0,))), *(({}, (2, 1, 2, 2)[:n]) for n in axes)]
+        large = ((127, 1021, 8191), (67, 257, 1021))[many][size]
+        plan += [({x: n}, two_rows) for x in free for n in (large, 0, int(rng.choice(TILES)))]
+        plan += [] if self.letters else [({}, self.leading(((127, 1021, 65537)[size],)))]
+        for lengths, rows in plan:
+            yield self.of_lengths(self._lengths({**others, **lengths}, rng), rows)
 
     def alike(self, rng: np.random.Generator) -> Shapes:
         """One length for all letters, a whole tile of a few: no axis tells its name."""
@@ -112,7 +113,9 @@ class ShapeDrawer:
         lengths = self._lengths(dict.fromkeys(self.letters, n), rng)
         return self.of_lengths(lengths, self.leading(() if len(self.letters) > 1 else (2,)))
 
-    def long(self, rng: np.random.Generator, size: int, related: set[str]) -> Iterator[Shapes]:
+    def long(
+        self, rng: np.random.Generator, size: int, related: Container[str]
+    ) -> Iterator[Shapes]:
         """One letter, a related one if any is, as long as in large models, beside short ones; each
         letter one shorter than whole tiles, and one longer than a tile, where one term more or less
         shows; whole tiles; each related letter at usual lengths; many rows."""
@@ -130,7 +133,7 @@ class ShapeDrawer:
         if len(letters) > 1 and tiles:
             drawn.append((dict.fromkeys(letters, tiles * TILE), self.leading(())))
         drawn += [({x: n}, rows) for x in letters if x in related for n in USUAL]
-        if any(argument.rows for argument in self.arguments.values()) and len(letters) < 2:
+        if self.ranked and len(letters) < 2:
             n = int(rng.integers(TERMS // 2, TERMS))
             m = (2 * LONG << min(2 * size, 2)) // n + int(rng.integers(1, 32))  # above 2^18 or 2^20
             drawn.append((dict.fromkeys(letters, n), self.leading((m if letters else n * m,))))
@@ -144,7 +147,7 @@ class ShapeDrawer:
         """Beside lengths of 2, so many rows; and one letter of that length, of those that the op
         takes."""
         short = dict.fromkeys(self.letters, 2)
-        if any(argument.rows for argument in self.arguments.values()):
+        if self.ranked:
             yield self.of_lengths(short, self.leading((WIDE,)))
         for letter in rng.permutation(self.letters):
             shapes = self.of_lengths({**short, str(letter): WIDE}, self.leading((2,)))

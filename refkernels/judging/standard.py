@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,13 @@ from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.contexts.working import RoundedArithmetic
 from refkernels.judging.questions import is_float
 from refkernels.metrology import outputs as answered
-from refkernels.metrology.judgement import Weighed, judge, weigh
+from refkernels.metrology.avoidable import avoidable, needs_asking
+from refkernels.metrology.judgement import Weighed, weigh
 from refkernels.metrology.no_part import with_nan
 from refkernels.metrology.permitted import beyond
 from refkernels.op import Direction, Op
 from refkernels.programs.spread import Traced
-from refkernels.truth import Truth, with_underflow
+from refkernels.truth import with_underflow
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -93,6 +94,11 @@ class Challenge:
         return {name: array for name, array in self.inputs.items() if is_float(array)}
 
     @cached_property
+    def finite(self) -> bool:
+        """Whether no input has a NaN or an infinity."""
+        return all(np.isfinite(to_float64(array)).all() for array in self.floats.values())
+
+    @cached_property
     def has_answer(self) -> bool:
         """Whether the op has an answer; a mean of no elements has none, nor has an attention whose
         queries have no elements: 0 / 0. This computes the truth."""
@@ -119,11 +125,9 @@ class Challenge:
         self,
         outputs: Mapping[str, Any],
         before: frozenset[str] = frozenset(),
-        conventions: Mapping[str, Any] | None = None,
     ) -> AnswerFault | None:
         """The first fault of a kernel's outputs, None if they are right. `before`: the names of the
-        outputs that it gave for other inputs; `conventions`: outputs whose special values are right
-        as well."""
+        outputs that it gave for other inputs."""
         names, outputs = self.op.names(self.direction), self.op.widened(outputs)
         arrays = {
             name: np.asarray(outputs[name])
@@ -142,35 +146,30 @@ class Challenge:
         missing = [name for name in names if name in before.difference(arrays) and name in owed]
         if missing:
             return AnswerFault("missing", missing[0])
-        return standard.fault(arrays, conventions or {})
+        return standard.fault(arrays)
 
-    def doubts(self, outputs: Mapping[str, Array]) -> list[str]:
+    def remarks(
+        self, outputs: Mapping[str, Array], measured: bool
+    ) -> tuple[list[str], dict[str, Any] | None]:
         """What decides elements of right outputs besides rounding: "range_limited",
-        "ill_conditioned"."""
+        "ill_conditioned". And, if it is `measured`, the first output whose errors another form of
+        the op avoids, with how many elements err how much more than which form."""
         standard = self.standard({name: formats.of(got) for name, got in outputs.items()})
-        found = set[str]()
+        words, better = set[str](), None
         for name, got in outputs.items():
-            if name in standard.reference and got.shape == standard.reference[name].shape:
-                counts = standard.settled(name, got)[1].summary.counts
-                found |= {word for word in ("range_limited", "ill_conditioned") if counts[word]}
-        return sorted(found)
-
-    def avoidable(self, outputs: Mapping[str, Array]) -> dict[str, Any] | None:
-        """The measurement of the first output of a right answer whose errors another form of the op
-        avoids; None if there is none."""
-        standard = self.standard({name: formats.of(got) for name, got in outputs.items()})
-        for name, got in outputs.items():
-            if name in standard.reference and got.shape == standard.reference[name].shape:
-                question = self.op, self.direction, self.inputs, self.params, formats.of(got)
-                record = judge(
-                    self.op, self.direction, name, got, standard.reference[name],
-                    bound=standard.bound[name], inputs=self.inputs, params=self.params,
-                    attainable=partial(Truth(*question).attainable, name),
-                )  # fmt: skip
-                if "avoidable" in record["flags"]:
-                    return {"challenge": self.name, "output": name, "format": formats.of(got).name,
-                            **{key: record[key] for key in ("counts", "bound")}}  # fmt: skip
-        return None
+            if name not in standard.reference or got.shape != standard.reference[name].shape:
+                continue
+            summary = standard.settled(name, got)[1].summary
+            words |= {w for w in ("range_limited", "ill_conditioned") if summary.counts[w]}
+            if measured and better is None and needs_asking(summary):
+                exact, format = standard.reference[name], formats.of(got)
+                found = avoidable(got, exact, format, standard._asked.attainable(name))
+                counts = {**summary.counts, "avoidable": found.elements if found else 0}
+                better = found and {
+                    "challenge": self.name, "output": name, "format": format.name,
+                    "counts": counts, "bound": {"better": found.record},
+                }  # fmt: skip
+        return sorted(words), better
 
     @cached_property
     def fair(self) -> bool:
@@ -239,9 +238,7 @@ class Standard:
         """The answers of a kernel that rounds the exact value once."""
         return {n: exact.round(self.formats[n])[0] for n, exact in self.reference.items()}
 
-    def fault(
-        self, outputs: Mapping[str, Array], conventions: Mapping[str, Any]
-    ) -> AnswerFault | None:
+    def fault(self, outputs: Mapping[str, Array]) -> AnswerFault | None:
         """The first fault of outputs in the standard's formats, of those in `RANGE` if there is no
         other."""
         challenge, limited = self.challenge, None
@@ -252,16 +249,15 @@ class Standard:
                 continue
             if array.shape != shapes[name]:
                 return AnswerFault("shape", name, got=str(array.shape), right=str(shapes[name]))
-            fault = self.fault_of(name, array, conventions.get(name))
+            fault = self.fault_of(name, array)
             if fault and fault.kind not in RANGE:
                 return fault
             limited = limited or fault
         return limited
 
-    def settled(self, name: str, got: Array, convention: Any = None) -> tuple[Array, Weighed]:
+    def settled(self, name: str, got: Array) -> tuple[Array, Weighed]:
         """An output of the right shape, with the right value in the place of another right special
-        value, and the basis of its verdict. `convention`: an array whose special values are right
-        as well."""
+        value, and the basis of its verdict."""
         asked = self.challenge
         question = asked.op, asked.direction, name, got, self.reference[name]
         got = with_nan(*question, asked.inputs, asked.params)
@@ -270,22 +266,17 @@ class Standard:
         doubtful = counts["special_value_mismatches"] or counts["range_limited"]
         others = self.others.get(name, []) if doubtful else []
         right = self.rounded[name]
-        usable = isinstance(convention, np.ndarray) and formats.is_one(convention.dtype)
-        if counts["special_value_mismatches"] and usable and convention.shape == right.shape:
-            others = [*others, to_float64(convention)]
-            got = np.where(self._without_part(name, got, convention), right, got)
+        for other in others:
+            got = np.where(_of_another_form(got, other, right), right, got).astype(right.dtype)
         if others:
-            for other in others:
-                equal = _of_another_form(got, other, right)
-                got = np.where(equal, right, got).astype(right.dtype)
             weighed = self._weighed(name, got)
         return got, weighed
 
-    def fault_of(self, name: str, got: Array, convention: Any = None) -> AnswerFault | None:
+    def fault_of(self, name: str, got: Array) -> AnswerFault | None:
         """The fault of one output of the right shape."""
         if not got.size:
             return None
-        got, weighed = self.settled(name, got, convention)
+        got, weighed = self.settled(name, got)
         counts = weighed.summary.counts
         if counts["special_value_mismatches"]:
             wrong, place = counts["special_value_mismatches"], weighed.summary.first_mismatch
@@ -349,20 +340,6 @@ class Standard:
         """Other right special values."""
         return _other_special_values(self.challenge, self.rounded)
 
-    def _without_part(self, name: str, got: Array, convention: Array) -> npt.NDArray[np.bool_]:
-        """Where the op gives NaN, but the convention and the answer are right for zeros in place of
-        NaN and infinities, which take no part there: a weight that meets the padding."""
-        challenge = self.challenge
-        zeroed = {
-            name: np.where(np.isfinite(to_float64(array)), array, array.dtype.type(0))
-            for name, array in challenge.floats.items()
-        }
-        inputs = {**challenge.inputs, **zeroed}
-        standard = Standard(replace(challenge, inputs=inputs, _standards={}), self.formats)
-        exact, bound = np.asarray(standard.reference[name]), standard.bound[name]
-        near = [np.abs(to_float64(array) - exact) <= bound for array in (got, convention)]
-        return np.asarray(near[0] & near[1] & np.isnan(to_float64(self.rounded[name])))
-
     def _weighed(self, name: str, got: Array) -> Weighed:
         challenge = self.challenge
         return weigh(
@@ -394,7 +371,7 @@ def _other_special_values(
     definition, direction = question.op.definition, question.direction
     asked = question.inputs, question.params, question.format
     answers_of = dict[str, list[Array]]()
-    finite = all(np.isfinite(to_float64(array)).all() for array in question.floats.values())
+    finite = question.finite
     formulas = [getattr(c, direction) for c in definition.conventions] if definition else []
     if definition and not finite:
         formulas += definition.of(direction).forms.values()

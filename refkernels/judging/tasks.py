@@ -5,30 +5,54 @@
 
 The Model is read as a program at smaller sizes: the file's integers, halved until it computes at
 most `MOST` elements (`remote/smaller.py`). It is judged first, and must be right; the candidate
-gets its parameters and buffers. What is right there is asked at the task's own sizes (`own_sizes`).
+gets its parameters and buffers.
+
+What is right there is asked at the task's own sizes, beside the Model in float64. No enclosure is
+computed there. With e = max |float32 - float64| of the Model's own answers, and n terms in its
+longest sum, an element may err by
+
+    min(4 sqrt(n) e, s / 8)         s: the standard deviation of the values; of one value, its size
+
+since errors of sums in any order grow as sqrt(n), and rows of other data differ by s. That is a
+statistic; it says nothing where s / 8 is below 64 e, and is left out there. Where a machine cannot
+hold a call, each size is asked with the others made smaller.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import secrets
+import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from refkernels import registry
-from refkernels.judging import own_sizes
+from refkernels.arithmetic.formats import BINARY32
+from refkernels.frameworks import catalog, environments
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
-from refkernels.judging.judgement import NOT_ENOUGH, Judgement, not_judged
+from refkernels.judging.judgement import NOT_ENOUGH, WRONG, Judgement, Reason, not_judged
 from refkernels.op import Op
-from refkernels.programs.program import ProgramError, TorchProgram
+from refkernels.programs.program import Larger, ProgramError, TorchProgram
 from refkernels.programs.program_op import op_of
 from refkernels.programs.sources import of_file
+from refkernels.records.texts import showable
 from refkernels.target_names import KernelPath, TargetName
 
+Doubles = npt.NDArray[np.float64]
+SCRIPT = Path(catalog.__file__).parent / "remote" / "task.py"
+SECONDS = 60.0  # of the start of torch, and of each size
+FACTOR, SHARE, FEWEST = 4.0, 1 / 8, 64.0
+BLOCK = 1 << 22
 MOST = 1 << 12
 WRAPPER = '''\
 """The {cls} of a task: made by refkernels."""
@@ -60,7 +84,7 @@ def judge_candidate(
     """The judgement of a candidate, FILE.py[:CLASS], or why it is not judged: where the
     Model cannot be read, or is not right itself. `settings` are those of `judge`. Model and
     candidate are asked the same, and share the truths. Where the Model differs from its program in
-    special values alone, the candidate may give either's. Raises as `judge` does."""
+    special values alone, no NaN and no infinity is asked. Raises as `judge` does."""
     if oracle is not None:
         raise ValueError("A task's Model is the oracle: leave out the op.")
     file, _, cls = kernel.partition(".py:")
@@ -75,18 +99,16 @@ def judge_candidate(
     asked |= {"sizes": dict(program.sizes), "larger": [dict(s.sizes) for s in program.larger]}
     with tempfile.TemporaryDirectory() as name:
         target = partial(_target, Path(name), task, program, op.name)
-        definition = target(task, "Model")
         once = {"level": "quick", "times": False, "mutants": False}
-        model = judge(definition, op, **{**settings, **once})
+        model = judge(target(task, "Model"), op, **{**settings, **once})
         if any(reason.kind != "wrong_special" for reason in model.reasons):
             why = "task:cannot_tell" if model.verdict == NOT_ENOUGH else "task:other"
             known = {"seed": model.seed, "reasons": model.reasons, "task": asked}
             return not_judged(kernel, op.name, why, **known)
-        other = None if model.right else definition
-        judgement = judge(target(candidate, cls), op, definition=other, **settings)
+        judgement = judge(target(candidate, cls), op, finite=not model.right, **settings)
     if judgement.right and judgement.dtype == program.dtype:
         device = settings.get("device") or "cpu"
-        judgement = own_sizes.asked(judgement, program, task, (candidate, cls), device)
+        judgement = _at_own_sizes(judgement, program, task, (candidate, cls), device)
     return replace(judgement, kernel=kernel, task=asked)
 
 
@@ -95,6 +117,120 @@ def _target(folder: Path, task: Path, program: TorchProgram, op: str, file: Path
     smaller, wrapper = folder / "smaller_task.py", folder / f"{cls}_{op}.py"
     smaller.write_text(program.text, encoding="utf-8")
     named = {"sizes": str(smaller), "file": str(file.absolute()), "cls": cls, "op": op}
-    named |= {"home": str(task.absolute().parent), "script": str(own_sizes.SCRIPT)}
+    named |= {"home": str(task.absolute().parent), "script": str(SCRIPT)}
     wrapper.write_text(WRAPPER.format(**named), encoding="utf-8")
     return str(TargetName(kernel=KernelPath(str(wrapper), op), settings=(("python", "torch"),)))
+
+
+def _at_own_sizes(
+    judgement: Judgement,
+    program: TorchProgram,
+    task: Path,
+    candidate: tuple[Path, str],
+    device: str = "cpu",
+) -> Judgement:
+    """The judgement of a candidate that is right at smaller sizes, after its task's own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sizes = [str(folder / f"sizes_{k}.py") for k in range(len(program.larger))]
+        home = str(task.absolute().parent)
+        request = {"home": home, "seed": judgement.seed, "sizes": sizes}
+        for path, larger in zip(sizes, program.larger, strict=True):
+            Path(path).write_text(larger.text, encoding="utf-8")
+        ask = partial(_answered, folder, request)
+        if not (program.larger and ask(task, "Model", exact=True) and ask(*candidate, device)):
+            return replace(judgement, flags=(*judgement.flags, "own_sizes_not_asked"))
+        found = [_compared(folder, k, larger) for k, larger in enumerate(program.larger)]
+    told = [reasons for reasons in found if reasons is not None]
+    flags = *judgement.flags, "own_sizes" if told else "own_sizes_cannot_tell"
+    families = {**judgement.families, "own_sizes": (len(found), len(told))}
+    judgement = replace(judgement, flags=flags, families=families)
+    if reasons := [reason for each in told for reason in each]:
+        return replace(judgement, verdict=WRONG, reasons=tuple(reasons), score=0.0, time=None)
+    return judgement
+
+
+def _answered(
+    folder: Path,
+    request: Mapping[str, Any],
+    file: Path,
+    cls: str,
+    device: str = "cpu",
+    exact: bool = False,
+) -> bool:
+    """Let a class of a file answer into a folder of its name; whether it had the time and memory.
+    An exception that it raises is kept there."""
+    out = folder / ("exact" if exact else "got")
+    out.mkdir()
+    asked = {**request, "file": str(file.absolute()), "cls": cls, "device": device, "exact": exact}
+    path = out / "request.json"
+    path.write_text(json.dumps({**asked, "out": str(out)}), encoding="utf-8")
+    command = [environments.find("torch").python, str(SCRIPT), str(path)]
+    seconds = SECONDS * (1 + len(request["sizes"]))
+    try:
+        ended = subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds
+        ).returncode
+    except subprocess.TimeoutExpired:
+        return False
+    return ended == 0 and not (exact and (out / "error.txt").is_file())
+
+
+def _compared(folder: Path, number: int, larger: Larger) -> list[Reason] | None:
+    """The faults of one size, the first of each output; None if its answers tell nothing."""
+    where = ", ".join(f"{name}={length}" for name, length in larger.sizes.items())
+    reasons, tells = list[Reason](), False
+    for path in sorted((folder / "exact").glob(f"{number}-*-exact.npy")):
+        name = path.name.replace("-exact", "")
+        exact, own = (np.load(p, mmap_mode="r") for p in (path, folder / "exact" / name))
+        limit = _limit(exact, own, larger.terms)
+        if limit is None:
+            continue
+        tells, output = True, f"y{name.split('-')[1].removesuffix('.npy')}"
+        if not (folder / "got" / name).is_file():
+            error = folder / "got" / "error.txt"
+            said = error.read_text(encoding="utf-8") if error.is_file() else f"no {output}"
+            return [Reason("no_answer", where, {"status": "error", "reason": showable(said)})]
+        got = np.load(folder / "got" / name, mmap_mode="r")
+        if got.shape != exact.shape:
+            shapes = {"got": str(got.shape), "right": str(exact.shape)}
+            reasons.append(Reason("wrong_shape", where, {"output": output, **shapes}))
+            continue
+        wrong, first = 0, 0
+        for start, (right, other, new) in _blocks(exact, own, got):
+            off = np.isfinite(right) & np.isfinite(other) & ~(np.abs(new - right) <= limit)
+            first = first if wrong or not off.any() else start + int(np.argmax(off))
+            wrong += int(np.count_nonzero(off))
+        if wrong:
+            index = tuple(map(int, np.unravel_index(first, exact.shape)))
+            details = {"wrong": wrong, "elements": exact.size, "index": index}
+            details["limit"] = f"{limit:.3g}"
+            details |= {
+                k: f"{float(a.flat[first]):.9g}" for k, a in (("got", got), ("right", exact))
+            }
+            reasons.append(Reason("own_sizes", where, {"output": output, **details}))
+    return reasons if tells else None
+
+
+def _limit(exact: Doubles, own: Any, terms: int) -> float | None:
+    """The largest error that an element may have; None where other data may err no more."""
+    error, count, sums = 0.0, 0, np.zeros(2)
+    for _, (right, other) in _blocks(exact, own):
+        usable = np.isfinite(right) & np.isfinite(other)
+        right, other = right[usable], other[usable]
+        error = max(error, float(np.max(np.abs(other - right), initial=0.0)))
+        count += right.size
+        sums += right.sum(), np.square(right).sum()
+    mean, square = sums / max(count, 1)
+    spread = math.sqrt(max(square - mean * mean, 0.0) if count > 1 else square)
+    error = max(error, BINARY32.u * math.sqrt(square))
+    if not FEWEST * error <= SHARE * spread:
+        return None
+    return min(FACTOR * math.sqrt(terms) * error, SHARE * spread)
+
+
+def _blocks(*arrays: Any) -> Iterator[tuple[int, tuple[Doubles, ...]]]:
+    """The same elements of several arrays, some at a time, with the number of the first."""
+    flat = [array.reshape(-1) for array in arrays]
+    for start in range(0, flat[0].size, BLOCK):
+        yield start, tuple(a[start : start + BLOCK].astype(np.float64) for a in flat)

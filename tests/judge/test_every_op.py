@@ -16,8 +16,8 @@ from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.judging import challenges, data
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import decisive_outputs
+from refkernels.judging.findings import FAMILIES_NEEDED
 from refkernels.judging.standard import Challenge
-from refkernels.judging.verdicts import FAMILIES_NEEDED
 
 SEED = 7
 FAMILIES = [name for name in challenges.FAMILIES if name not in ("graded", "shifted")]

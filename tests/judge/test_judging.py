@@ -303,14 +303,12 @@ def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch)
     assert all(answers[name] < truths[name] for name in common)
 
 
-def test_a_special_value_may_be_that_of_the_kernel_which_defines_them() -> None:
+def test_no_special_value_is_asked_where_a_model_gives_others() -> None:
     kernel = f"{RIGHT.parent}/cheats/softmax.py:nan_ignored_softmax"
-    other = f"{RIGHT}/softmax.py:float64_softmax@op=softmax"
-    own = verdict_on(kernel, definition=f"{kernel}@op=softmax", **QUICK)
-    of_other = verdict_on(kernel, definition=other, **QUICK)
+    own, other = (verdict_on(kernel, finite=finite, **QUICK) for finite in (True, False))
     assert own.verdict == "right", own.reasons
-    assert "special_as_defined" in own.flags
-    assert {reason.kind for reason in of_other.reasons} == {"wrong_special"}
+    assert "finite_alone" in own.flags
+    assert {reason.kind for reason in other.reasons} == {"wrong_special"}
 
 
 FORKED = """
@@ -526,33 +524,6 @@ def test_a_verdict_names_what_of_its_inputs_a_kernel_declined() -> None:
     assert "axis=0" in judgement.declined
     assert any(part.startswith("shapes: x (") and ", 0)" in part for part in judgement.declined)
     assert not set(judgement.declined) & set(judgement.families)
-
-
-def test_a_weight_that_meets_the_padding_may_take_no_part_if_a_model_says_so() -> None:
-    op, f32 = registry.get("conv2d"), np.float32
-    rng = np.random.default_rng(3)
-    inputs = {
-        "x": rng.standard_normal((1, 2, 5, 5)).astype(f32),
-        "weight": rng.standard_normal((3, 2, 3, 3)).astype(f32),
-    }
-    params = {**op.params, "padding": 1}
-    whole = Challenge("special", "", op, "forward", inputs, params).standard().rounded["y"]
-    weight = inputs["weight"].copy()
-    weight[:, :, 0] = np.nan
-    challenge = Challenge("special", "", op, "forward", {**inputs, "weight": weight}, params)
-    right = challenge.standard().rounded["y"]
-    assert np.isnan(right).all()  # NaN times the zeros of the padding
-    zeroed = {**inputs, "weight": np.where(np.isnan(weight), f32(0), weight)}
-    skipped = right.copy()
-    edge = Challenge("special", "", op, "forward", zeroed, params).standard().rounded["y"]
-    skipped[:, :, 0] = edge[:, :, 0]
-    beside, wrong = skipped.copy(), skipped.copy()
-    beside[:, :, 0] = np.nextafter(edge[:, :, 0], f32(9))
-    wrong[:, :, 0] = whole[:, :, 0] + f32(1)
-    assert challenge.fault({"y": skipped}) is not None
-    assert challenge.fault({"y": right}, conventions={"y": skipped}) is None
-    assert challenge.fault({"y": beside}, conventions={"y": skipped}) is None
-    assert challenge.fault({"y": wrong}, conventions={"y": skipped}) is not None
 
 
 @pytest.mark.parametrize("seed", [0, 2])

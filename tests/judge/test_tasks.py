@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from refkernels import registry
 from refkernels.cli.app import app
-from refkernels.judging import own_sizes, tasks
+from refkernels.judging import tasks
 from refkernels.programs.program import Larger
 from refkernels.testing import judge, junit
 
@@ -191,11 +191,11 @@ def test_what_rounds_as_the_model_does_is_right_at_its_sizes_and_another_row_is_
         np.save(tmp_path / "exact" / "0-0-exact.npy", exact)
         np.save(tmp_path / "exact" / "0-0.npy", exact.astype(np.float32))
         np.save(tmp_path / "got" / "0-0.npy", got.astype(np.float32))
-        reasons = own_sizes._compared(tmp_path, 0, Larger("", {}, 64))
+        reasons = tasks._compared(tmp_path, 0, Larger("", {}, 64))
         assert reasons is not None
         assert len(reasons) == told
 
 
 @pytest.mark.parametrize("values", [np.ones((8, 8)), 1.0 + 1e-7 * np.arange(64.0)])
 def test_values_that_differ_by_less_than_rounding_tell_nothing(values: Any) -> None:
-    assert own_sizes._limit(values, values.astype(np.float32), 64) is None
+    assert tasks._limit(values, values.astype(np.float32), 64) is None
