@@ -26,7 +26,7 @@ _KILL = int(getattr(signal, "SIGKILL", 9))  # what a machine without memory send
 _MEASURED = 24  # answers, in search of errors that another form avoids
 
 
-class Finding(NamedTuple):
+class AskedChallenge(NamedTuple):
     """What came of a challenge. `kind`: "right", "wrong"; without an answer "failed", "stopped",
     perhaps by the machine, "declined", which it may be, or "owed", which it may not. `decisive`:
     the outputs for which the challenge rejects every decoy."""
@@ -43,14 +43,14 @@ class Findings:
     """The findings so far. `outputs`: names seen; `avoidable`: the first right answer, of a few,
     whose errors another form avoids; `calls`: of one process."""
 
-    found: list[Finding] = field(default_factory=list)
+    found: list[AskedChallenge] = field(default_factory=list)
     outputs: frozenset[str] = frozenset()
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
     avoidable: dict[str, Any] | None = None
     calls: int = 0
 
-    def of(self, *kinds: str) -> list[Finding]:
+    def of(self, *kinds: str) -> list[AskedChallenge]:
         """The findings of some kinds, one kind after the other."""
         return [one for kind in kinds for one in self.found if one.kind == kind]
 
@@ -88,7 +88,7 @@ class Findings:
         else:
             by_machine = reply.status in ("timeout", "oom") or reply.signal == _KILL
             kind = "stopped" if by_machine else "failed"
-        self.found.append(Finding(kind, challenge, reply))
+        self.found.append(AskedChallenge(kind, challenge, reply))
 
     def fault(
         self, challenge: Challenge, reply: CellReply, decisive: Sequence[str]
@@ -101,7 +101,7 @@ class Findings:
             return None
         told = tuple(name for name in decisive if name in reply.outputs)
         kind = "wrong" if fault else "right"
-        self.found.append(Finding(kind, challenge, reply, fault, told))
+        self.found.append(AskedChallenge(kind, challenge, reply, fault, told))
         self.outputs = self.outputs.union(reply.outputs)
         if fault is None:
             measured = self.avoidable is None and len(self.answered) <= _MEASURED
@@ -168,7 +168,7 @@ def verdict_of(
     return RIGHT, []
 
 
-def _reasons(found: Iterable[Finding]) -> list[Reason]:
+def _reasons(found: Iterable[AskedChallenge]) -> list[Reason]:
     """One reason for each family, kind and status."""
     reasons: dict[tuple[Any, ...], Reason] = {}
     for finding, challenge, reply, fault, _ in found:
@@ -201,7 +201,7 @@ def cause_of(findings: Findings) -> Mapping[str, Any] | None:
         return None
     first, *rest = (found[i] for _, _, i in sorted(eligible))
 
-    def explanation_of(one: Finding) -> Any:
+    def explanation_of(one: AskedChallenge) -> Any:
         asked = one.challenge
         return explain(asked.op, asked.inputs, one.reply.outputs, asked.params, asked.direction)
 

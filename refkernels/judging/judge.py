@@ -22,7 +22,7 @@ from refkernels.frameworks.gateway import is_flag
 from refkernels.judging.calls import FEWEST, Protocol, same_bits
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
-from refkernels.judging.findings import Finding, Findings, cause_of, verdict_of
+from refkernels.judging.findings import AskedChallenge, Findings, cause_of, verdict_of
 from refkernels.judging.judgement import NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement, Reason
 from refkernels.judging.mutants import Shown
 from refkernels.judging.questions import AXES, KernelDomain, first_axes
@@ -341,7 +341,7 @@ def _timed(
         return None
     for challenge, reply in zip(timed, replies, strict=True):
         if fault := challenge.fault(reply.outputs, findings.outputs):
-            findings.found.append(Finding("wrong", challenge, reply, fault))
+            findings.found.append(AskedChallenge("wrong", challenge, reply, fault))
     seconds = [reply.waited for reply in replies[1:]]
     figures = {"seconds": statistics.median(seconds), "least": min(seconds), "calls": len(seconds)}
     return {**figures, "inputs": timed[0].name.partition(": ")[2]}

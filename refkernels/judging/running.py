@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +28,16 @@ from refkernels.judging.standard import Challenge
 STARTING = 0.2  # seconds, of a process that is shared: its kernel is compiled, or a library loaded
 SHARED = 64  # challenges, asked in one process
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS)
+_KNOWN = """
+import pkgutil, sys
+find = pkgutil.resolve_name
+for name in sys.argv[1:]:
+    try:
+        find(name)
+        print(name)
+    except (ImportError, AttributeError):
+        pass
+"""
 
 
 class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
@@ -43,6 +55,7 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._cell = Cell(framework, interpreter, device, seconds, environment)
+        self._python, self._environment = interpreter.python, {**os.environ, **(environment or {})}
         self.guarded = self._cell.forks
         self.compiled = bool((framework.kernel or {}).get("abi"))
         self.outside = False
@@ -91,11 +104,19 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
                     if session.over or time.monotonic() - begin > seconds:
                         break
                     replies.append(session.call(call))
-                self.replaced = self.replaced or (() if session.over else session.replaced())
+                if not (session.over or self.replaced) and (names := session.replaced()):
+                    self.replaced = self._known(names)
             return replies
 
         self._end()
         return self._surviving(answered)
+
+    def _known(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The names that a bare interpreter knows: what it lacks, a kernel has added to a library.
+        All where it cannot say."""
+        command = [self._python, "-c", _KNOWN, *names]
+        bare = subprocess.run(command, env=self._environment, capture_output=True, text=True)
+        return tuple(names if bare.returncode else bare.stdout.splitlines())
 
     def _once(self, call: CellCall) -> CellReply:
         return self._surviving(lambda: [self._asked(call)])[-1]

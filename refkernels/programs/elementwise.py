@@ -25,8 +25,9 @@ def times(c: Any, x: Any, factor: Any) -> Any:
 
 
 def sigmoid(c: Any, x: Any) -> Any:
+    """Also as PyTorch computes it: 0 where e^-x overflows."""
     e = c.exp(-abs(x))
-    return c.where(x < 0, e, c.number(1)) / (1 + e)
+    return c.either(c.where(x < 0, e, c.number(1)) / (1 + e), lambda: 1 / (1 + c.exp(-x)))
 
 
 def gelu(c: Any, x: Any, approximate: str = "none") -> Any:
@@ -56,12 +57,9 @@ def real_power(c: Any, x: Any, exponent: Any, *_: Any) -> Any:
 
 
 def clamp(c: Any, x: Any, low: Any = None, high: Any = None) -> Any:
-    x = x if low is None or _endless(low) else c.maximum(x, c.value(low))
-    return x if high is None or _endless(high) else c.minimum(x, c.value(high))
-
-
-def _endless(end: Any) -> bool:
-    return isinstance(end, float) and np.isinf(end)
+    low, high = (None if isinstance(e, float) and np.isinf(e) else e for e in (low, high))
+    x = x if low is None else c.maximum(x, c.value(low))
+    return x if high is None else c.minimum(x, c.value(high))
 
 
 def divide(c: Any, a: Any, b: Any, rounding_mode: Any = None) -> Any:
@@ -88,7 +86,7 @@ def infinite(x: Any) -> Any:
 
 def compared(rule: Rule, c: Any, a: Any, b: Any) -> Any:
     """Beside an infinite scalar, numbers count as 0 and infinities as 2 and -2."""
-    if isinstance(b, float) and _endless(b) and not isinstance(a, np.ndarray):
+    if isinstance(b, float) and np.isinf(b) and not isinstance(a, np.ndarray):
         low = a.low if isinstance(a, Low) else np.zeros((), bool)
         a, b = a.value if isinstance(a, Low) else c.plain(a), 2 if b > 0 else -2
         a = c.where(infinite(a), c.where(a < 0, c.number(-2), c.number(2)), 0 * a)
@@ -174,6 +172,11 @@ def _and(c: Any, a: Any, b: Any) -> Any:
     return _bits(operator.and_, c, a, b)
 
 
+def _asinh(c: Any, x: Any) -> Any:
+    value = c.log1p(abs(x) + c.square(x) / (1 + c.sqrt(1 + c.square(x))))
+    return c.where(x < 0, -value, value)
+
+
 def _angle(c: Any, y: Any, x: Any) -> Any:
     """Of the point (x, y): by the half angle, whose tangent is y / (r + x) or (r - x) / y."""
     r = c.sqrt(c.square(x) + c.square(y))
@@ -202,9 +205,7 @@ NUMBERS: dict[str, Rule] = {
     "acos.default": lambda c, x: c.pi() / 2 - c.atan(x / c.sqrt((1 - x) * (1 + x))),
     "sinh.default": lambda c, x: (c.expm1(x) - c.expm1(-x)) / 2,
     "cosh.default": lambda c, x: (c.exp(x) + c.exp(-x)) / 2,
-    "asinh.default": lambda c, x: _odd(
-        c, x, lambda a: c.log1p(a + c.square(a) / (1 + c.sqrt(1 + c.square(a))))
-    ),
+    "asinh.default": _asinh,
     "acosh.default": lambda c, x: c.log1p((x - 1) + c.sqrt((x - 1) * (x + 1))),
     "atanh.default": lambda c, x: c.log1p(2 * x / (1 - x)) / 2,
     "hypot.default": lambda c, a, b: c.sqrt(c.square(a) + c.square(b)),
@@ -267,11 +268,6 @@ RAW: dict[str, Rule] = {
     "bitwise_not.default": partial(_bits, operator.invert),
     **dict.fromkeys(("_to_copy.default", "to.dtype"), lambda c, x, *_: cast(c, x, c.tensor.dtype)),
 }
-
-
-def _odd(c: Any, x: Any, positive: Callable[[Any], Any]) -> Any:
-    value = positive(abs(x))
-    return c.where(x < 0, -value, value)
 
 
 RULES: dict[str, Rule] = {

@@ -290,6 +290,13 @@ def logsumexp(c: Any, x: Any, dims: Any, *_: Any) -> Any:
     return c.reshape(m + c.log(c.xp.sum(e)), c.shape)
 
 
+def rrelu(c: Any, x: Any, noise: Any, low: float, high: float, train: bool = False, *_: Any) -> Any:
+    if train:
+        raise c.refuse("draws its slopes, which differ from call to call")
+    x = c.plain(x)
+    return c.where(x > 0, x, x * c.scalar((low + high) / 2)), noise
+
+
 def attention(
     c: Any, q: Any, k: Any, v: Any, mask: Any = None, dropout: float = 0.0, causal: bool = False,
     scale: Any = None, grouped: bool = False, *_: Any,
@@ -333,10 +340,6 @@ def _gru_cell(c: Any, state: Any, from_x: Any, from_h: Any) -> Any:
     new = c.tanh(n + sigmoid(c, r + hr) * hn)
     gate = sigmoid(c, z + hz)
     return (new + gate * (state[0] - new),)
-
-
-def _rnn_cell(c: Any, state: Any, from_x: Any, from_h: Any) -> Any:
-    return (c.tanh(from_x + from_h),)
 
 
 def _parts(c: Any, x: Any, number: int) -> list[Any]:
@@ -422,7 +425,8 @@ LAYERS: dict[str, Rule] = {
     "_log_softmax.default": _along(_log_softmax),
     "logsumexp.default": logsumexp,
     "scaled_dot_product_attention.default": attention,
+    "rrelu_with_noise_functional.default": rrelu,
     "lstm.input": partial(recurrent, _lstm_cell, 2),
     "gru.input": partial(recurrent, _gru_cell, 1),
-    "rnn_tanh.input": partial(recurrent, _rnn_cell, 1),
+    "rnn_tanh.input": partial(recurrent, lambda c, _, x, h: (c.tanh(x + h),), 1),
 }  # fmt: skip

@@ -24,7 +24,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import precision, running, shapes
+from refkernels.judging import data, precision, running, shapes
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import decoy_of
 from refkernels.judging.examination import Examinations, KernelExamination
@@ -306,8 +306,7 @@ def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch)
 def test_no_special_value_is_asked_where_a_model_gives_others() -> None:
     kernel = f"{RIGHT.parent}/cheats/softmax.py:nan_ignored_softmax"
     own, other = (verdict_on(kernel, finite=finite, **QUICK) for finite in (True, False))
-    assert own.verdict == "right", own.reasons
-    assert "finite_alone" in own.flags
+    assert (own.verdict, "finite_alone" in own.flags) == ("right", True), own.reasons
     assert {reason.kind for reason in other.reasons} == {"wrong_special"}
 
 
@@ -412,6 +411,18 @@ def test_every_reply_of_a_process_can_be_stored_in_a_file(
         assert running.answer(challenge).status == status
     assert (reply.status, reply.reason) == (status, reason)
     reply.reason.encode()
+
+
+def test_what_a_kernel_adds_to_a_library_replaces_nothing() -> None:
+    spec, _ = catalog.target(f"{ODD}:twice@op=gelu")
+    with JudgedKernel(spec.framework, environments.find(spec), "cpu") as kernel:
+        assert kernel._known(["json.mine", "json.tool.main"]) == ("json.tool.main",)
+
+
+def test_a_case_of_einsum_without_axes_is_one_row() -> None:
+    roles = Drawer(registry.get("einsum"), "backward", "float32").roles
+    drawn = data.mixed(np.random.default_rng(0), {str(roles.first): ()}, roles, formats.BINARY32)
+    assert [array.shape for array in drawn.values()] == [()]
 
 
 def test_an_answer_to_empty_arrays_that_is_0_over_0_is_not_asked_for() -> None:

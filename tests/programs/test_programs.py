@@ -17,6 +17,7 @@ from presence import interpreter_of
 import refkernels
 from refkernels import programs
 from refkernels.arithmetic import formats
+from refkernels.judging.standard import Challenge
 from refkernels.op import Op
 from refkernels.programs.joint import JointWarning
 from refkernels.programs.operators import OPERATORS
@@ -275,6 +276,26 @@ def test_a_rewrite_is_right() -> None:
         error = np.abs(y - op.evaluate("forward", given, {})["y"].hi)
         assert np.all(error <= op.bound("forward", given, {}, formats.BINARY32)["y"])
         assert np.any(error > 0)
+
+
+def test_a_sigmoid_is_right_where_its_exponential_overflows_and_nowhere_else() -> None:
+    x, whole = np.float32([-95, -90, -1, 2]), documents.tensor((4,))
+    gate = documents.call("s", "aten.sigmoid.default", [{"node": "x"}], whole)
+    product = documents.call("y", "aten.mul.Tensor", [{"node": "x"}, {"node": "s"}], whole)
+    op = documents.program([gate, product], {"x": x})
+    challenge = Challenge("typical", "", op, "forward", {"x": x}, {})
+    y = np.where(x < -89, np.float32(0), x / (1 + np.exp(-np.maximum(x, -80))))
+    assert y[0] == y[1] == 0 > challenge.standard().reference["y"].hi[0]
+    assert challenge.fault({"y": y}) is None
+    assert challenge.fault({"y": np.where(x == -1, 0, y)}) is not None
+
+
+def test_rrelu_in_evaluation_has_one_slope() -> None:
+    x, name = np.float32([-2, 4]), "aten.rrelu_with_noise_functional.default"
+    given = [{"node": "x"}, {"node": "x"}, 0.125, 0.375, False]
+    node = documents.call("y", name, given, documents.tensor((2,)))
+    y = documents.program([node], {"x": x}).evaluate("forward", {"x": x}, {})["y"]
+    assert y.hi.tolist() == [-0.5, 4.0]
 
 
 EXPORT = """
