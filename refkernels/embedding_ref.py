@@ -23,8 +23,7 @@ from refkernels.ops.public import enclosure_of, gradients_of, public_names
 
 _LOOKUP = Signature.parse("rows[... d], padding[...]:bool -> y[... d]")
 _GRADIENT = Signature.parse(
-    "dy[... d], weight[v d], indices[...]:int, kept[...]:bool, last[...]:bool, times[...]:int"
-    " -> dweight[v d]"
+    "dy[... d], weight[v d], indices[...]:int, kept[...]:bool -> dweight[v d]"
 )
 
 
@@ -44,12 +43,8 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     if direction == "forward":
         arrays = {"rows": weight[indices], "padding": np.asarray(padded)}
         return Prepared(arrays, {}, signature=_LOOKUP)
-    flat = indices.reshape(-1)
-    last = np.zeros(flat.size, bool)
-    last[flat.size - 1 - np.unique(flat[::-1], return_index=True)[1]] = True
-    times = np.bincount(flat, minlength=v)[indices]
-    marks = {"kept": np.broadcast_to(~padded, indices.shape), "last": last.reshape(indices.shape)}
-    return Prepared({**inputs, **marks, "times": times}, {}, signature=_GRADIENT)
+    marks = {"kept": np.broadcast_to(~padded, indices.shape)}
+    return Prepared({**inputs, **marks}, {}, signature=_GRADIENT)
 
 
 def _lookup(
@@ -62,21 +57,9 @@ def _zeroed(xp: Any, rows: Any, padding: Any) -> Any:
     return xp.where(padding, xp.number(0), rows)
 
 
-def _scatter(
-    xp: Any, dy: Any, weight: Any, indices: Any, kept: Any = None, change: Any = None, **arrays: Any
-) -> Any:
+def _scatter(xp: Any, dy: Any, weight: Any, indices: Any, kept: Any = None) -> Any:
     rows = dy if kept is None else xp.where(kept[:, None], dy, xp.number(0))
-    rows = rows if change is None else change(xp, rows, **arrays)
-    total = xp.scatter_add(rows, indices, weight.shape[-2])
-    return xp.reshape(total, weight.shape)
-
-
-def _last(xp: Any, rows: Any, last: Any, **_: Any) -> Any:
-    return xp.where(last[:, None], rows, xp.number(0))
-
-
-def _averaged(xp: Any, rows: Any, times: Any, **_: Any) -> Any:
-    return rows / xp.array(times[:, None])
+    return xp.reshape(xp.scatter_add(rows, indices, weight.shape[-2]), weight.shape)
 
 
 def _updated(xp: Any, kept: Any, **arrays: Any) -> Any:
@@ -86,8 +69,6 @@ def _updated(xp: Any, kept: Any, **arrays: Any) -> Any:
 _FAULTS = (
     Fault("padding_zeroed", _zeroed),
     Fault("padding_updated", backward=_updated),
-    Fault("duplicates_overwritten", backward=partial(_scatter, change=_last)),
-    Fault("duplicates_averaged", backward=partial(_scatter, change=_averaged)),
 )
 
 

@@ -229,26 +229,21 @@ def _without_twins(candidates: list[Candidate]) -> list[Candidate]:
     of 0.9 for 0.1 is the other convention, ord = 1 for 2 the other norm. Results that change in
     steps may be those of either."""
 
-    def bits(candidate: Candidate) -> Array | None:
-        return None if candidate.prediction is None else candidate.prediction.bits
+    def is_value(candidate: Candidate) -> bool:
+        ignored = candidate.details.get(candidate.details.get("solved", "")) == 0.0
+        return candidate.cause == VALUE or ignored
 
-    named = [
-        bits(candidate)
-        for candidate in candidates
-        if candidate.cause not in (VALUE, multiples.FACTOR, *HARMLESS)
-    ]
+    other = (c for c in candidates if c.cause not in (multiples.FACTOR, *HARMLESS))
+    named = [c.prediction.bits for c in other if c.prediction and not is_value(c)]
 
     def has_a_name(candidate: Candidate) -> bool:
-        own_bits = bits(candidate)
-        return own_bits is not None and any(
-            named_bits is not None and bool(evidence.same(named_bits, own_bits).all())
-            for named_bits in named
-        )
+        own = candidate.prediction.bits if candidate.prediction else None
+        return own is not None and any(b is not None and evidence.same(b, own).all() for b in named)
 
     return [
         candidate
         for candidate in candidates
-        if candidate.cause != VALUE or "in_steps" in candidate.details or not has_a_name(candidate)
+        if not is_value(candidate) or "in_steps" in candidate.details or not has_a_name(candidate)
     ]
 
 

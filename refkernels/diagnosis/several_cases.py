@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from refkernels.diagnosis import few_digits
+from refkernels.diagnosis.edits.solved import SolvedNumber
 from refkernels.diagnosis.explanation import Explanation, evidence_of
 from refkernels.diagnosis.hypothesis import HARMLESS, Candidate, Details, Evidence
-from refkernels.diagnosis.variants.params import USUAL
 from refkernels.records.codec import number
 from refkernels.records.words import OR, SOUND, SURE
 
@@ -145,8 +144,7 @@ def _common_interval(details: dict[str, Any], others: Details) -> dict[str, Any]
     if "solved" not in details:
         return {**details, "interval": [low, high]}
     solved = details["solved"]
-    name, best = details.get("param", solved), min(max(details[solved], low), high)
-    asked = details.get("asked", 0.0)
-    value, flags, _ = few_digits.told(low, best, high, asked, USUAL.get(name, ()))
-    kept = {key: known for key, known in details.items() if key not in ("several", "fitted")}
-    return {**kept, solved: value, "interval": [low, high], **flags}
+    best = min(max(details[solved], low), high)
+    known = SolvedNumber(best, low, high, 0.0)
+    kept = {key: value for key, value in details.items() if key not in ("several", "fitted")}
+    return {**kept, solved: known.told, "interval": [low, high], **known.flags}

@@ -23,6 +23,7 @@ from refkernels.diagnosis.edits.usual import faults_of
 from refkernels.diagnosis.hypothesis import Evidence
 from refkernels.diagnosis.problem import Problem
 from refkernels.diagnosis.variants.elsewhere import SWAPPED_GRADIENTS
+from refkernels.diagnosis.variants.factor import scale_factor
 from refkernels.diagnosis.variants.params import USUAL, cause_of
 from refkernels.printed import reach as reaches
 from refkernels.printed.digits import Intervals
@@ -67,16 +68,23 @@ def possible(
 def edited(
     asked: PrintedQuestion, output: str, printed: Intervals, right: Reach
 ) -> Iterator[PossibleCause]:
-    """The edits of the op's program that come near to what is printed, as the digits tell."""
+    """A factor, and the edits of the op's program that come near to what is printed, as the digits
+    tell."""
     format = printed.format
     assert format is not None
     question = asked.op, asked.direction, asked.middles, dict(asked.params), format
     problem = Problem(*question, hidden={output: printed.radius + right.radius})
     outputs = {output: formats.cast(printed.middle, format)}
+    for factor in scale_factor(problem, outputs):
+        low, high = factor.details.get("interval", (-1.0, -1.0))
+        middle = (low + high) / 2.0
+        radius = right.radius * abs(middle) + np.abs(right.mid) * (high - low)
+        reach = Reach(right.mid * middle, radius, 2.0 * right.error * abs(middle))
+        yield PossibleCause(factor.cause, factor.details, {output: reach})
     for cause, details, formula in search.formulas_of(problem, outputs, Evidence.MATCHED):
         with contextlib.suppress(ValueError, TypeError, ZeroDivisionError):  # it has no value here
-            reach = reaches.of_formula(problem.definition, formula, asked, format)
-            yield PossibleCause(cause, details, reach)
+            known = reaches.of_formula(problem.definition, formula, asked, format)
+            yield PossibleCause(cause, details, known)
 
 
 def reach_with(

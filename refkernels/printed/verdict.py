@@ -14,7 +14,6 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,9 @@ from refkernels import question, registry
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.diagnosis import few_digits
+from refkernels.diagnosis.edits.solved import SolvedNumber
 from refkernels.diagnosis.explain import explain
-from refkernels.diagnosis.variants.params import USUAL, cause_of
+from refkernels.diagnosis.variants.params import cause_of
 from refkernels.op import Direction, Op
 from refkernels.printed import reach as reaches
 from refkernels.printed import roles as choices
@@ -37,9 +37,7 @@ from refkernels.records.codec import storable
 
 SCHEMA = 1
 WRONG, WITHIN = "wrong", "within"
-_NARROW = 2.0**-4  # relative width of a factor's interval; in a wider one no factor is named
 _DIGITS = {"float16": 5, "bfloat16": 4, "float32": 9, "float64": 17}  # digits that identify a float
-_LARGEST_TERM = 64  # the largest numerator and denominator of a factor that is named
 Record = dict[str, Any]
 
 
@@ -167,13 +165,10 @@ def _output_verdict(
     }
     fitting = [cause for cause in causes if _explains(cause, name, printed)]
     if wrong.any():
-        named = []
         for fit in fitting:
             answer = {"cause": fit.cause, "details": dict(fit.details)}
-            if answer not in named and fit.param is None:  # one cause may have several formulas
-                named.append(answer)
-        factor = None if fitting else _factor(printed, right)
-        result["causes"] = [*named, *([factor] if factor else [])]
+            if answer not in result["causes"] and fit.param is None:  # it may have several formulas
+                result["causes"].append(answer)
         return result
     result["digits_for_bound"] = _digits_needed(
         right.error, right.radius + printed.radius, digits, printed.format
@@ -217,17 +212,21 @@ def _with_params(
         domain, step = definition.domain(name), max(map(abs, inside)) * 2.0**-10 or 1e-12
         low = few_digits.end_of(fits, min(inside), -step, domain.least)
         high = few_digits.end_of(fits, max(inside), step, domain.most)
-        ends, known = (low, inside[0], high), USUAL.get(name, ())
-        value, flags, _ = few_digits.told(*ends, given, known)
-        cause, details = cause_of(name, given, value, (low, high))
-        found.append({"cause": cause, "details": {**details, **flags}})
+        number = SolvedNumber(inside[0], low, high, 0.0)
+        cause, details = cause_of(name, given, number.told, (low, high))
+        found.append({"cause": cause, "details": {**details, **number.flags}})
     return [*found, *verdict["causes"]]
 
 
 def _edited(asked: PrintedQuestion, output: str, printed: Intervals, right: Reach) -> list[Record]:
-    """The edits of the op's program that can give every printed element."""
-    fitting = (e for e in edited(asked, output, printed, right) if _explains(e, output, printed))
-    return [{"cause": edit.cause, "details": dict(edit.details)} for edit in fitting]
+    """The factor, or else the edits of the op's program, that can give every printed element."""
+    found = []
+    for cause in edited(asked, output, printed, right):
+        if _explains(cause, output, printed):
+            found.append({"cause": cause.cause, "details": dict(cause.details)})
+            if "factor" in cause.details:
+                break
+    return found
 
 
 def outside(printed: Intervals, right: Reach) -> npt.NDArray[np.bool_]:
@@ -288,40 +287,6 @@ def _digits_needed(apart: Any, slack: Any, digits: int, format: Format) -> int |
     needed = digits + max(math.ceil(math.log10(ratio)) if ratio > 0.0 else 0, 0)
     needed += needed == digits  # these digits do not decide it
     return needed if needed <= _DIGITS[format.name] else None
-
-
-def _factor(printed: Intervals, right: Reach) -> Record | None:
-    """The factor that fits all elements, if its interval is narrow and two magnitudes agree on
-    it."""
-    low, high = right.low, right.high
-    clear = right.known & ((low > 0.0) | (high < 0.0)) & np.isfinite(printed.mid)
-    size_low = np.minimum(np.abs(low), np.abs(high))[clear]
-    size_high = np.maximum(np.abs(low), np.abs(high))[clear]
-    if size_low.size < 2 or not size_low.max() > size_high.min():
-        return None
-    with np.errstate(all="ignore"):
-        ends = np.stack([p / r for p in (printed.low, printed.high) for r in (low, high)])
-        least, most = ends.min(axis=0)[clear].max(), ends.max(axis=0)[clear].min()
-    if not 0.0 < abs(least) < math.inf or not least <= most or least * most <= 0.0:
-        return None
-    middle = (least + most) / 2
-    if (most - least) / abs(middle) > _NARROW or least <= 1.0 <= most:
-        return None
-    scaled = Reach(
-        right.mid * middle,
-        right.radius * abs(middle) + np.abs(right.mid) * (most - least),
-        right.error * abs(middle) * 2,
-    )
-    if not _fits(printed, scaled):
-        return None
-    if least <= -1.0 <= most:
-        return {"cause": "sign_error", "details": {"factor": "-1"}}
-    simple = Fraction(middle).limit_denominator(_LARGEST_TERM)
-    named = least <= simple <= most and abs(simple.numerator) <= _LARGEST_TERM
-    width = (most - least) / abs(middle) + 2.0**-52
-    digits = max(int(-math.log10(width)), 1)
-    text = str(simple) if named else f"{middle:.{digits}g}"
-    return {"cause": "scale_factor", "details": {"factor": text, "interval": [least, most]}}
 
 
 def _if_exact(

@@ -323,6 +323,14 @@ fault(
     lambda weight, indices: weight[np.minimum(indices, 15)],
     how="min(i, 15)",
 )
+repeated = np.random.default_rng(7).integers(0, 10, 40)
+fault = of("embedding", {"dy": normal(40, 6), "weight": normal(10, 6), "indices": repeated})
+each = lambda dy, indices: [(indices == k)[:, None] * dy for k in range(10)]  # noqa: E731
+one = lambda rows, end: rows[np.flatnonzero(rows.any(-1))[end]]  # noqa: E731
+for cause, kept in (("duplicates_ignored", 0), ("duplicates_overwritten", -1)):
+    fault(cause, lambda weight, end=kept, **a: np.stack([one(rows, end) for rows in each(**a)]))
+mean = lambda rows: rows.sum(0) / rows.any(-1).sum()  # noqa: E731
+fault("duplicates_averaged", lambda weight, **a: np.stack([mean(rows) for rows in each(**a)]))
 fault = of("cumsum", {"x": normal(4, 700)})
 more = lambda x: (np.arange(700) >= 640) * x[:, 640:].sum(-1, keepdims=True)  # noqa: E731
 fault("wrong_carry", lambda x: np.cumsum(x, -1) + more(x))
@@ -351,6 +359,10 @@ fault("other_function", softmax, axis=-1)
 fault = of("gelu", POINTS)
 fault("tanh_gelu", gelu_tanh)
 fault("sigmoid_gelu", lambda x: x * sigmoid(1.702 * x))
+fault = of("swiglu", PAIR)
+fault("input_transformed", lambda a, b: silu(a) * silu(b), part="b")
+fault = of("rms_norm", ROWS)
+fault("function_after_reduction", lambda x, weight: x / abs(x.mean(-1, keepdims=True)) * weight)
 fault = of("silu", WIDE)
 fault("other_op", lambda x: x * np.clip(x + 3, 0, 6) / 6, other="hardswish")
 fault = of("silu", {"x": LAYER["x"]})
@@ -377,6 +389,12 @@ fault(
     "other_denominator", lambda logits: (e := shifted(logits)) / np.sqrt((e * e).sum(-1)[:, None])
 )
 fault("other_denominator", lambda logits: shifted(logits), taken="max")
+fault = of("selective_log_softmax", LABELLED, temperature=0.7)
+fault(
+    "applied_elsewhere",
+    lambda x, target: np.take_along_axis(log_softmax(x), target[:, None], 1)[:, 0] / 0.7,
+    part="temperature",
+)
 fault = of("selu", POINTS)
 fault("alpha_left_out", lambda x: SCALE * np.where(x > 0, x, np.expm1(x)))
 fault = of("elu", POINTS, alpha=0.7)

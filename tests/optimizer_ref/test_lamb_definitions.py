@@ -79,7 +79,7 @@ def test_a_definition_of_lamb_in_use_is_named(name: str) -> None:
     assert details.items() <= explanation.candidates[0].details.items()
 
 
-def test_the_papers_lamb_is_rounding() -> None:
-    inputs = question(1.0, 1.0)
-    explanation = explain("lamb", inputs, lamb(**inputs), {**PARAMS, "step": STEP})
-    assert explanation.verdict == "rounding"
+def test_the_papers_lamb_is_rounding_and_apex_s_where_it_clips_nothing() -> None:
+    for inputs, clip in ((question(1.0, 1.0), np.inf), (question(1.0, 0.01), 1.0)):
+        explanation = explain("lamb", inputs, lamb(**inputs, clip=clip), {**PARAMS, "step": STEP})
+        assert explanation.verdict == "rounding"

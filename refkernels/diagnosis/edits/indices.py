@@ -230,3 +230,36 @@ def unwritten_parts(program: Program) -> Iterator[Any]:
                 return apply(node, xp, zeroed)
 
             yield node, {node: by(*node.operands)(without)}, {"part": part}
+
+
+def _of_repeated(change: Callable[[Any, Any, Places], Any], program: Program) -> Iterator[Any]:
+    for node in program.of("scatter_add"):
+        index = program.graph.arrays[node.option[0]]
+        weighted = by(*node.operands)(
+            lambda xp, v, node=node, index=index: xp.scatter_add(
+                change(xp, v, index), index, node.option[1]
+            )
+        )
+        if np.unique(index).size < index.size:
+            yield node, {node: weighted}, {"part": node.operands[0]}
+
+
+def _one_of_each(end: int, xp: Any, a: Any, index: Places) -> Any:
+    """The first, or with `end` -1 the last, row of each index, and 0 in place of the others."""
+    rows = np.arange(index.size)[::end]
+    kept = np.isin(rows[::end], rows[np.unique(index.reshape(-1)[::end], return_index=True)[1]])
+    return xp.where(_over_rows(kept, a, index), a, xp.number(0))
+
+
+def _over_times(xp: Any, a: Any, index: Places) -> Any:
+    return a / xp.array(_over_rows(np.bincount(index.reshape(-1))[index], a, index))
+
+
+def _over_rows(of_row: Places, a: Any, index: Places) -> Any:
+    return of_row.reshape(*index.shape, *(1,) * (len(a.shape) - index.ndim))
+
+
+# What is added up at an index that occurs several times.
+rule("duplicates_overwritten", "index")(partial(_of_repeated, partial(_one_of_each, -1)))
+rule("duplicates_ignored", "index")(partial(_of_repeated, partial(_one_of_each, 1)))
+rule("duplicates_averaged", "index")(partial(_of_repeated, _over_times))

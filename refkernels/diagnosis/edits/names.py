@@ -23,7 +23,7 @@ from typing import Any
 from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits.catalogue import through
 
-_DEPTH = 4
+_DEPTH, _MOST = 4, 3  # of a formula, and operands that are written out
 _BINARY = {"add": "{} + {}", "subtract": "{} - {}", "multiply": "{} {}", "divide": "{} / {}"}
 _LOOSE = ("add", "subtract")
 _TIGHT = ("multiply", "divide", "negative")
@@ -95,8 +95,8 @@ def formula_of(node: Node, depth: int = _DEPTH) -> str:
     if node.op == "number":
         value: Fraction = node.option
         return str(value) if value.denominator < 1000 else f"{float(value):.6g}"
-    if node.op in ("pi", "known", "array"):
-        return {"pi": "π", "known": "c", "array": "constants"}[node.op]
+    if node.op in ("pi", "known", "array", "truth"):
+        return {"pi": "π", "known": "c", "array": "constants", "truth": "mask"}[node.op]
     if not depth:
         return "…"
     if node.op == "negative":
@@ -120,7 +120,8 @@ def formula_of(node: Node, depth: int = _DEPTH) -> str:
         "scatter_add": "sum",
         "move": "concat",  # of one operand, it is left out
     }
-    inside = ", ".join(formula_of(part, depth - 1) for part in parts)
+    shown = [formula_of(part, depth - 1) for part in parts[:_MOST]]
+    inside = ", ".join([*shown, *["…"] * (len(parts) > _MOST)])
     return f"{name.get(node.op, node.op)}({inside})"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.contexts.graph import Edits, Move, Node
+from refkernels.contexts.graph import Edits, Move, Node, apply
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, shaped, through
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
@@ -60,6 +60,18 @@ def other_reductions(program: Program) -> Iterator[Any]:
 def missing_reductions(program: Program) -> Iterator[Any]:
     for node in program.of("sum", "mean"):
         yield node, {node: by(*node.operands)(lambda xp, a: a)}, {"part": node.operands[0]}
+
+
+@rule("function_after_reduction", "function")  # mean(x²) -> mean(x)²
+def late_functions(program: Program) -> Iterator[Any]:
+    for node in program.of("sum", "mean"):
+        inner = node.operands[0]
+        if inner.op in ("square", "absolute", "function"):
+
+            def late(xp: Any, a: Any, node: Node = node, inner: Node = inner) -> Any:
+                return apply(inner, xp, [apply(node, xp, [a])])
+
+            yield node, {node: by(*inner.operands)(late)}, {"part": inner, "reduction": node.op}
 
 
 def _cumsum_as(other: Callable[..., Any], program: Program) -> Iterator[Any]:

@@ -23,7 +23,15 @@ from refkernels.diagnosis.edits.catalogue import Edit, Program, through
 from refkernels.diagnosis.edits.findings import LEAST, NearEdits, nearest, simplest, told
 from refkernels.diagnosis.edits.rules import again
 from refkernels.diagnosis.edits.screen import Screen, maxima
-from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, SoughtOutput, knobs, solve
+from refkernels.diagnosis.edits.solved import (
+    CONSTANT,
+    KINDS,
+    WORSE,
+    Knob,
+    SoughtOutput,
+    knobs,
+    solve,
+)
 from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import READABLE, Answer, Array, Arrays, Problem
@@ -293,16 +301,15 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
 
     seen = screen.observed[output]
     rounding = _ROUNDINGS * min(screen.problem.format_of(output).u, BINARY32.u)
-    by_row = screen.question.rows_of[output]
-    alike = seen.got.size / max(len(screen.rows), 1) if by_row else 1.0
-    solution = solve(knob, SoughtOutput(seen, predict, rounding, alike))
+    by_row = screen.question.rows_of[output] and knob.ordered.size
+    alike = seen.got.size / max(len(screen.rows), 1) if by_row else 1.0  # with a row's roundings
+    solution = solve(knob, SoughtOutput(seen, predict, rounding, WORSE * alike))
     if solution is None:
         return None
     value = solution.told
     kind = CONSTANT if knob.holds(value) else knob.kind
     details = {**knob.details, "value": value, "interval": [solution.low, solution.high]}
-    details |= {"solved": "value", **({} if solution.name is not None else {"several": True})}
-    details |= {"in_steps": True} if solution.stepped else {}
+    details |= {"solved": "value", **solution.flags}
     edit = Edit(kind, "constant", knob.place, KINDS[kind](knob.place)(value), details)
     return _read(screen, (edit,) if first is None else (first, edit), solution.price)
 

@@ -10,16 +10,25 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, shaped, through
-from refkernels.diagnosis.edits.screen import CHANCE, CHANGE, RIGHT, WRONG, Observation
+from refkernels.diagnosis.edits.screen import (
+    CHANCE,
+    CHANGE,
+    RIGHT,
+    WRONG,
+    Observation,
+    usual_units,
+)
+from refkernels.diagnosis.problem import Problem
 
 Doubles = npt.NDArray[np.float64]
 CONSTANT, MULTIPLIED, ADDED = "constant_differs", "part_multiplied", "constant_added"
@@ -31,7 +40,7 @@ _QUANTILES = (0.03, 0.5, 0.97)
 _STEPS, _MISSES = 12, 2  # of Newton's method, and those that come no nearer
 _BEST_STARTS = 2
 # Of the truth's bits, what may be left to be refined further: 8 right bits explain a third of 24.
-_LADDER = (0.98, 2.0**-8), (0.8, 2.0**-16), (0.6, 2.0**-50)
+_LADDER = (0.98, 2.0**-8), (0.8, 2.0**-16), (0.6, 2.0**-53)
 _IN_STEPS = (math.inf, 2.0**-8), (0.9, 2.0**-50)
 _LIMITED = frozenset(
     (
@@ -41,7 +50,8 @@ _LIMITED = frozenset(
 )
 _HALVINGS = 60
 _FAR = 4.0  # times the largest size: a limit beyond it is none
-_WORSE = 10.0  # bits: where a value no longer fits
+WORSE = 10.0  # bits: where a value no longer fits
+_OF_ONE = 2.5  # and of each element, where they are few
 _CHANCE = 2.0**-7  # that an interval holds a number of so few digits
 _EXPONENT = 7.0  # bits of the binary order of magnitude, and of the sign
 USUAL = frozenset(
@@ -103,13 +113,13 @@ class Knob(NamedTuple):
 
 class SoughtOutput(NamedTuple):
     """An output that a value is solved for. `predict`: the output with a value, or as it is with
-    None; None where there is none. `rounding`: the relative size of a few roundings; `alike`: how
-    many elements share a row's roundings, and so are off together beside a limit."""
+    None; None where there is none. `rounding`: the relative size of a few roundings; `worse`: the
+    bits by which a value costs more that no longer fits."""
 
     seen: Observation
     predict: Callable[[float | None], Doubles | None]
     rounding: float
-    alike: float = 1.0
+    worse: float = WORSE
 
 
 class SolvedNumber(NamedTuple):
@@ -143,6 +153,12 @@ class SolvedNumber(NamedTuple):
         low, high = sorted((sign * self.low, sign * self.high))
         short = None if inside else few_digits.chosen(low, high, _CHANCE)
         return None if short is None else sign * short[0]
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        """What is said beside it: others may be meant, or results change with it in steps."""
+        known = {"several": self.name is None, "in_steps": self.stepped}
+        return {flag: True for flag, holds in known.items() if holds}
 
     @property
     def told(self) -> float:
@@ -280,8 +296,7 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
-    worse = _WORSE * (target.alike if knob.ordered.size else 1.0)
-    most, step = at(best) + worse, abs(best) * 2.0**-50 or 2.0**-100
+    most, step = at(best) + target.worse, abs(best) * 2.0**-50 or 2.0**-100
     there = predict(best)
 
     def fits(value: float) -> bool:
@@ -298,6 +313,29 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
     if not knob.binds(best) or knob.unchanged(low, high, target.rounding):
         return None
     return SolvedNumber(best, low, high, at(best), held, stepped)
+
+
+def number_in(
+    problem: Problem,
+    output: str,
+    got: npt.NDArray[Any],
+    predict: Callable[[float], npt.NDArray[Any] | None],
+    asked: float,
+    starts: Iterable[float],
+    rounding: float = 0.0,
+) -> SolvedNumber | None:
+    """A number of which an output is a function, and which no node of a program is."""
+    seen, units = to_float64(got).reshape(-1), usual_units(problem, output).reshape(-1)
+
+    def predicted(value: float | None) -> Doubles | None:
+        answer = predict(asked if value is None else value)
+        return None if answer is None else to_float64(answer).reshape(-1)
+
+    place = Node("input", (), None, ())
+    knob = Knob(CONSTANT, place, lambda v: {}, tuple(starts), {"asked": asked})
+    observed = Observation(seen, problem.format_of(output), units)
+    worse = min(WORSE, _OF_ONE * seen.size)
+    return solve(knob, SoughtOutput(observed, predicted, rounding, worse))
 
 
 def _between(ordered: Doubles, spoils: Callable[[float], bool]) -> tuple[float, ...] | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial, reduce
-from operator import mul
 from typing import Any
 
 from refkernels.contexts.graph import Node
@@ -60,7 +60,7 @@ def moved_parentheses(program: Program) -> Iterator[Any]:
             factors = _factors(inner)
             for k, a in enumerate(factors if len(factors) > 1 else ()):
                 rest = [*factors[:k], *factors[k + 1 :]]
-                outside = by(a, c, *rest)(lambda xp, a, c, *b: a * (reduce(mul, b) + c))
+                outside = by(a, c, *rest)(lambda xp, a, c, *b: a * (reduce(operator.mul, b) + c))
                 yield node, {node: outside}, {"part": c, "factor": a}
 
 
@@ -284,7 +284,10 @@ def _of_results(change: Callable[[Any, Any], Any], program: Program) -> Iterator
 _OF_INPUTS: dict[str, Callable[[Any, Any], Any]] = {
     "exp(x)": lambda xp, x: xp.exp(x),
     "log(x)": lambda xp, x: xp.log(x),
+    "-exp(x)": lambda xp, x: -xp.exp(x),
+    "x²": lambda xp, x: xp.square(x),
     _LOGISTIC: lambda xp, x: 1 / (1 + xp.exp(-x)),
+    "x / (1 + exp(-x))": lambda xp, x: x / (1 + xp.exp(-x)),
     _SHARE: lambda xp, x: _softmax(-1, xp, -x),
 }
 
@@ -313,3 +316,47 @@ def outside_the_root(program: Program) -> Iterator[Any]:
                 else (lambda xp, v, c: 1 / (1 / v + c))
             )
             yield node, {total: only(u, total.shape), node: by(node, c)(outside)}, {"part": c}
+
+
+@rule("applied_elsewhere", "term")  # f(a c) -> f(a) c, and the reverse: a scale behind a softmax
+def moved_operations(program: Program) -> Iterator[Any]:
+    for node in program.of(*_OPERATIONS):
+        kept, c = node.operands
+        source = c.operands[0] if c.op == "broadcast" else c
+        if not kept.shape or (source.shape and source not in program.inputs):
+            continue
+        behind = _reached(c, lambda node: node.operands)
+        places = (p for p in (*_later(program, node), *_earlier(kept)) if p not in behind)
+        for place in (p for p in places if not source.shape or p.shape == node.shape):
+            moved = by(place, c)(lambda xp, v, c, apply=_OPERATIONS[node.op]: apply(v, c))
+            changes = {node: only(kept, node.shape), place: moved}
+            yield node, changes, {"part": c, "at": place}
+
+
+_OPERATIONS = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+}
+
+
+def _later(program: Program, node: Node) -> Iterator[Node]:
+    """Functions and results that depend on a node."""
+    later = _reached(node, lambda node: program.users.get(node, ()))
+    return (n for n in later if n.op == "function" or n in program.graph.outputs)
+
+
+def _earlier(node: Node) -> Iterator[Node]:
+    """The arguments of functions that a node depends on."""
+    earlier = (node, *_reached(node, lambda node: node.operands))
+    return (n.operands[0] for n in earlier if n.op == "function")
+
+
+def _reached(node: Node, following: Callable[[Node], Iterable[Node]]) -> dict[Node, None]:
+    seen, waiting = dict[Node, None](), [node]
+    while waiting:
+        new = [other for other in following(waiting.pop()) if other not in seen]
+        seen |= dict.fromkeys(new)
+        waiting += new
+    return seen

@@ -1,23 +1,19 @@
 """One factor on a whole output, for any op: found from the data, not from a list.
 
-An answer g is f z where one f makes it ordinary by `judge`'s criteria, |g - f z| <= |f| (B + u |z|)
-+ tiny in every element and sum w² (g - f z)² <= 16 f² sum w² max(plain error, half an ulp)², with B
-the bound of z, u the format's unit, and w = 1, or 1 / ulp(z) for elementwise ops: a parabola about
-the f of weighted least squares. f is accepted where both allow it, neither allows 1, and elements
-of two sizes agree on it. Of a single number, f needs a name that it would rarely have by chance.
+A factor is solved for like a constant of a program (`edits.solved`). It is told where the interval
+of those that fit does not hold 1 and elements of two sizes agree on it; of a single number, it
+needs a name that it would rarely have by chance.
 
 An optimizer's step may be that from a multiple of the gradient: a loss scale that was left in, a
 sum over ranks or parts in place of their mean, a gradient that is clipped or divided by its norm;
 by that of all tensors, as in apex's LAMB, one tensor shows a factor of many digits. The first
-moment and the momentum buffer are linear in the gradient, a + f b from the gradient times f: every
-element leaves an interval for f.
+moment and the momentum buffer are linear in the gradient, a + f b from the gradient times f.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,37 +21,19 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import few_digits, multiples
+from refkernels.diagnosis.edits.solved import SolvedNumber, number_in
 from refkernels.diagnosis.hypothesis import Variant, scaled
-from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.diagnosis.variants import names
 from refkernels.diagnosis.variants.formulas import other_formulas
-from refkernels.metrology import UNUSUAL
-from refkernels.metrology.ulp_errors import ulp
 
-_FLOAT64 = 2.0**-51  # relative: z is rounded to float64 here, and a few operations follow
+_STARTS = 2.0, -1.0
+_LEFT = 2.5  # bits of an element: errors of up to four usual ones
 _RARE = 2.0**-14  # relative: a factor of a single number, known so well, rarely has a name
 _ROUNDING = 16.0  # units: errors as small are roundings, not a factor without a name
 _NEAR = 2.0**-8  # of a format's unit: a factor this near to one of its numbers is no accident
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The factors that make an output ordinary: low <= best <= high, all of one sign. `shared`: by
-    elements of two sizes."""
-
-    low: float
-    best: float
-    high: float
-    shared: bool
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-    @property
-    def width(self) -> float:
-        """Relative to the factor."""
-        return (self.high - self.low) / abs(self.best)
 
 
 def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -66,25 +44,26 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """
     for name, got in outputs.items():
         factors = interval(problem, name, got)
-        if factors is None or 1.0 in factors:
+        if factors is None or factors.low <= 1.0 <= factors.high:
             continue
-        if -1.0 in factors:
+        low, best, high = factors.low, factors.value, factors.high
+        if low <= -1.0 <= high:
             yield Variant("sign_error", {"factor": "-1"}, scaled(problem, name, -1.0))
             continue
-        label = names.of(problem, factors.low, factors.high)
-        if factors.shared:
-            label = label or _narrow(factors, formats.of(got))
-        elif label is None or factors.width > _RARE or _is_other_definition(problem, name, factors):
+        label, width = names.of(problem, low, high), (high - low) / abs(best)
+        if _several_sizes(problem, name):
+            label = label or _narrow(low, best, high, formats.of(got))
+        elif label is None or width > _RARE or _is_other_definition(problem, name, low, high):
             continue
-        off, exact = abs(factors.best - 1.0), np.asarray(problem.truth.reference[name])
+        off, exact = abs(best - 1.0), np.asarray(problem.truth.reference[name])
         rounds = off <= _ROUNDING * formats.of(got).u  # truncated sums err all one way
         if label is None and (rounds or np.all(off * np.abs(exact) <= problem.truth.bound[name])):
             continue
-        text, value, named = label or ("", factors.best, "")
+        text, value, named = label or ("", best, "")
         details: dict[str, object] = {
-            "factor": text or few_digits.shortest(factors.best, factors.low, factors.high),
+            "factor": text or few_digits.shortest(best, low, high),
             "named": named,
-            "interval": [factors.low, factors.high],
+            "interval": [low, high],
         }
         if label is None:
             details["fitted"] = True
@@ -94,108 +73,45 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         yield Variant("scale_factor", details, answer, trials=trials, parameters=solved)
 
 
-def interval(problem: Problem, output: str, got: Array) -> Interval | None:
-    """The factors that both conditions allow; None if there are none."""
-    reference = problem.truth.reference[output]
-    right, wide = np.asarray(reference), to_float64(got)
-    plain, bound = to_float64(problem.truth.plain[output]), problem.truth.bound[output]
-    if wide.shape != right.shape:
+def interval(problem: Problem, output: str, got: Array) -> SolvedNumber | None:
+    """The factors that leave of the output what rounding leaves; None if there are none."""
+    right = np.asarray(problem.truth.reference[output])
+    if got.shape != right.shape or not np.any(right):
         return None
-    usable = np.isfinite(right) & np.isfinite(wide) & np.isfinite(plain) & np.isfinite(bound)
-    z, g, p = right[usable], wide[usable], plain[usable]
-    with np.errstate(over="ignore"):  # elsewhere z may be infinite
-        radius = np.ldexp(reference.radius, reference.scale)[usable]
-    format = formats.of(got)
-    margin = bound[usable] + radius + format.u * np.abs(z)
-    size = np.max(np.abs(z), initial=0.0)
-    if size == 0.0 or not np.any(g):
+    solution = number_in(problem, output, got, lambda factor: factor * right, 1.0, _STARTS)
+    if solution is None or solution.low * solution.high <= 0.0:
         return None
-    tiny = format.u * format.min_normal
-    ulps = ulp(z, format)
-    unit = ulps if problem.op.elementwise else np.full(z.shape, size)  # 1 / w
-    noise = max(_rms((p - z) / unit), _rms(ulps / unit / 2))
-    with np.errstate(over="ignore"):
-        weighted = g / unit
-    largest = float(np.max(np.abs(weighted)))  # taken out, so that no square overflows
-    if not 0.0 < largest < math.inf:
-        return None
-    largest = math.ldexp(1.0, math.frexp(largest)[1] - 1)  # no rounding either
-    best, half_width = _least_squares(z / unit, weighted / largest, noise)
-    if best == 0.0 or not math.isfinite(best) or half_width is None:
-        return None
-    best, half_width = best * largest, half_width * largest
-    sign = math.copysign(1.0, best)
-    low, high = _allowed(z, sign * g, margin, tiny)
-    low = max(low, abs(best) - half_width) * (1.0 - _FLOAT64)
-    high = min(high, abs(best) + half_width) * (1.0 + _FLOAT64)
-    if not 0.0 < low <= high:
-        return None
-    # An end of the interval is inside only up to rounding.
-    best = abs(best) if low < abs(best) < high else (low + high) / 2.0
-    shared = _several_sizes(z, margin)
-    if sign > 0:
-        return Interval(low, best, high, shared)
-    return Interval(-high, -best, -low, shared)
+    return solution if solution.distance <= _LEFT * got.size else None
 
 
-def _is_other_definition(problem: Problem, output: str, factors: Interval) -> bool:
+def _is_other_definition(problem: Problem, output: str, low: float, high: float) -> bool:
     """Whether another definition of the op is such a factor times the right one."""
     right = np.asarray(problem.truth.reference[output])
     answers = (variant.answer.reference.get(output) for variant in other_formulas(problem, {}))
     with np.errstate(all="ignore"):
         quotients = [np.asarray(answer) / right for answer in answers if answer is not None]
     return any(
-        quotient.shape == right.shape
-        and bool(np.all((quotient >= factors.low) & (quotient <= factors.high)))
+        quotient.shape == right.shape and bool(np.all((quotient >= low) & (quotient <= high)))
         for quotient in quotients
     )
 
 
-def _several_sizes(z: Doubles, margin: Doubles) -> bool:
+def _several_sizes(problem: Problem, output: str) -> bool:
     """Whether two right values, both far from zero, certainly differ in magnitude."""
-    size = np.abs(z)
-    clear = size > 2.0 * margin
-    if not clear.any():
-        return False
-    return bool(np.max((size - margin)[clear]) > np.min((size + margin)[clear]))
+    size = np.abs(np.asarray(problem.truth.reference[output]))
+    margin = problem.truth.bound[output]
+    clear = np.isfinite(size) & (size > 2.0 * margin)
+    return bool(np.any(clear)) and np.max((size - margin)[clear]) > np.min((size + margin)[clear])
 
 
-def _least_squares(z: Doubles, g: Doubles, noise: float) -> tuple[float, float | None]:
-    """The f with the least sum of (g - f z)^2, and the distance from it at which error / plain is
-    4: None where it is larger for every f. noise: the usual RMS error."""
-    squares = float(np.sum(z * z))
-    best = float(np.sum(g * z)) / squares
-    best += float(np.sum((g - best * z) * z)) / squares  # a float64 answer shows its last bit
-    rest = float(np.sum(np.square(g - best * z)))
-    slack = UNUSUAL**2 * best * best * noise * noise * z.size - rest
-    return best, math.sqrt(slack / squares) if slack >= 0.0 else None
-
-
-def _allowed(z: Doubles, g: Doubles, margin: Doubles, tiny: float) -> tuple[float, float]:
-    """The f > 0 with |g - f z| <= f margin + tiny in every element: f (z - m) <= g + tiny and
-    f (z + m) >= g - tiny, each a bound from below or from above by the sign of its factor."""
-    flip = np.where(z < 0.0, -1.0, 1.0)
-    z, g = z * flip, g * flip
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        high = np.where(z > margin, (g + tiny) / (z - margin), np.inf)
-        low = np.where(z + margin > 0.0, (g - tiny) / (z + margin), 0.0)
-        inner = np.where(z < margin, -(g + tiny) / (margin - z), 0.0)  # g < 0 where z is unsure
-    return float(max(np.max(low), np.max(inner), 0.0)), float(np.min(high))
-
-
-def _narrow(factors: Interval, output_format: formats.Format) -> tuple[str, float, str] | None:
+def _narrow(low: float, best: float, high: float, output_format: Format) -> names.Name | None:
     """A factor that a narrower format holds, in a wider one: 0.1 in float32."""
     for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32):
-        if format.p >= output_format.p or factors.width > _NEAR * format.u:
-            continue
-        value = formats.cast(np.asarray(factors.best), format)
-        if float(value) in factors:
+        value = formats.cast(np.asarray(best), format)
+        alone = format.p < output_format.p and high - low <= abs(best) * _NEAR * format.u
+        if alone and low <= float(value) <= high:
             return str(value), float(value), f"a number of {format.name}"
     return None
-
-
-def _rms(values: Doubles) -> float:
-    return float(np.sqrt(np.mean(np.square(values))))
 
 
 _LINEAR = ("m", "buf")  # the first of these that an op has
@@ -295,21 +211,11 @@ def _within(answer: Answer, output: str, got: Array) -> bool:
 
 
 def _factors(problem: Problem, name: str, got: Array, grad: Array) -> tuple[float, float]:
-    """The least and the largest factor that all elements allow."""
+    """The least and the largest factor of the gradient that explain an output."""
     right = np.asarray(problem.truth.reference[name])
     if got.shape != right.shape or not np.isfinite(to_float64(grad)).all():
         return math.nan, math.nan
     constant = np.asarray(problem.ask({"grad": np.zeros_like(grad)}).reference[name])
-    wide, slope = to_float64(got), right - constant
-    with np.errstate(all="ignore"):
-        size = np.abs(wide) + np.abs(constant)
-        spread = _ROUNDINGS * formats.of(got).u * size
-        ends = np.sort(
-            np.stack([(wide - constant + side) / slope for side in (-spread, spread)]), 0
-        )
-        room = formats.BINARY64.u * (np.abs(right) + np.abs(constant)) / np.abs(slope)
-        ends = ends + np.stack([-room, room]) * np.abs(ends)  # both are rounded
-    usable = np.isfinite(ends).all(axis=0) & (slope != 0.0)
-    if not usable.any():
-        return math.nan, math.nan
-    return float(np.max(ends[0][usable])), float(np.min(ends[1][usable]))
+    slope = right - constant
+    solution = number_in(problem, name, got, lambda f: constant + f * slope, 1.0, _STARTS)
+    return (math.nan, math.nan) if solution is None else (solution.low, solution.high)

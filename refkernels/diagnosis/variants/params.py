@@ -15,20 +15,9 @@ import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64
-from refkernels.contexts.graph import Node
-from refkernels.diagnosis import few_digits
-from refkernels.diagnosis.edits.screen import Observation, usual_units
-from refkernels.diagnosis.edits.solved import (
-    CONSTANT,
-    Knob,
-    SolvedNumber,
-    SoughtOutput,
-    solve,
-    starts_from,
-)
+from refkernels.diagnosis.edits.solved import SolvedNumber, number_in, starts_from
 from refkernels.diagnosis.hypothesis import VALUE, Variant
-from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
-from refkernels.diagnosis.variants.formulas import other_formulas
+from refkernels.diagnosis.problem import Array, Arrays, Problem
 
 _LARGEST = 1 << 18  # elements of an output
 _PERIODIC = ("base",)  # of a rotary embedding's angles
@@ -68,27 +57,22 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             best = min(max(found[0].value, low), high)
             found = [found[0]._replace(low=low, value=best, high=high)]
         for solution in found:
-            yield from _told(problem, outputs, name, asked, solution)
+            yield from _told(problem, name, asked, solution)
 
 
-def _told(
-    problem: Problem, outputs: Arrays, name: str, asked: float, solution: SolvedNumber
-) -> Iterator[Variant]:
+def _told(problem: Problem, name: str, asked: float, solution: SolvedNumber) -> Iterator[Variant]:
     """The variant with a param's value in this interval."""
-    ends = solution.low, solution.value, solution.high
-    value, flags, price = few_digits.told(*ends, asked, USUAL.get(name, ()))
-    if solution.stepped:
-        flags = {"in_steps": True, **({"several": True} if flags else {})}
-    elif asked and "fitted" in flags:
+    value, flags = solution.told, solution.flags
+    if asked and [*flags] == ["several"]:
         return  # the program has that constant: its edits say what is known of it
+    if not asked and flags.pop("several", False):
+        flags = {"fitted": True}
     try:
         answer = problem.ask(params={name: value})
     except ValueError:  # no value of this param
         return
-    if value == 0.0 and _is_other_definition(problem, outputs, answer):
-        return
     cause, details = cause_of(name, asked, value, (solution.low, solution.high))
-    yield Variant(cause, {**details, **flags}, answer, price=price)
+    yield Variant(cause, {**details, **flags}, answer, price=solution.price)
 
 
 def cause_of(
@@ -100,17 +84,6 @@ def cause_of(
     if name == "eps" or (asked == 0.0 and name in CAUSES):
         return CAUSES[name], {name: value, "solved": name, **ends}
     return VALUE, {"param": name, "value": value, "asked": asked, "solved": "value", **ends}
-
-
-def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> bool:
-    """Whether another definition of the op, which may change some outputs only, gives this answer
-    too: that names it better."""
-    for variant in other_formulas(problem, outputs):
-        defined = {**problem.truth.reference, **variant.answer.reference}
-        pairs = ((defined[name], answer.reference[name]) for name in outputs)
-        if all(np.array_equal(*pair, equal_nan=True) for pair in pairs):
-            return True
-    return False
 
 
 def _answer(problem: Problem, name: str, value: float) -> Arrays:
@@ -134,26 +107,14 @@ def _solved(
     """The values that explain an output; None if there are none, if the requested value does so
     too, or if some value explains so few elements anyway."""
     domain, periodic = problem.definition.domain(name), name in _PERIODIC
-    seen = Observation(
-        to_float64(got).reshape(-1),
-        problem.format_of(output),
-        usual_units(problem, output).reshape(-1),
-    )
-
-    def predict(value: float | None) -> Doubles | None:
-        predicted = answer(asked if value is None else value).get(output)
-        return None if predicted is None else to_float64(predicted).reshape(-1)
-
     starts = [*starts_from(asked), *USUAL.get(name, ())]
     if periodic:
         starts = [asked * 2.0 ** (k / 8) for k in range(-8 * _OCTAVES, 8 * _OCTAVES + 1)]
-    knob = Knob(
-        CONSTANT, Node("input", (), name, ()), lambda v: {}, tuple(starts), {"asked": asked}
-    )
     # Of a base, its logarithm is what a kernel rounds.
     rounding = _ROUNDED * (max(1.0, abs(math.log(asked))) if periodic else 1.0)
-    solution = solve(knob, SoughtOutput(seen, predict, rounding))
-    if solution is None or np.count_nonzero(np.isfinite(seen.got)) < _FEWEST:
+    question = problem, output, got, lambda value: answer(value).get(output)
+    solution = number_in(*question, asked, starts, rounding)
+    if solution is None or np.count_nonzero(np.isfinite(to_float64(got))) < _FEWEST:
         return None
     low, best, high = (
         min(max(value, domain.least), domain.most)
