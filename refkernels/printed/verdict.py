@@ -214,7 +214,8 @@ def _with_params(
         high = few_digits.end_of(fits, max(inside), step, domain.most)
         number = SolvedNumber(inside[0], low, high, 0.0)
         cause, details = cause_of(name, given, number.told, (low, high))
-        found.append({"cause": cause, "details": {**details, **number.flags}})
+        flags = number.flags | ({"several": True} if inside[1:] else {})
+        found.append({"cause": cause, "details": {**details, **flags}})
     return [*found, *verdict["causes"]]
 
 

@@ -63,9 +63,12 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def _told(problem: Problem, name: str, asked: float, solution: SolvedNumber) -> Iterator[Variant]:
     """The variant with a param's value in this interval."""
     value, flags = solution.told, solution.flags
-    if asked and [*flags] == ["several"]:
-        return  # the program has that constant: its edits say what is known of it
-    if not asked and flags.pop("several", False):
+    usual = [known for known in USUAL.get(name, ()) if solution.low <= known <= solution.high]
+    if len(usual) > 1:
+        flags |= {"several": True}
+    elif not usual and [*flags] == ["several"]:
+        if asked:
+            return  # the program has that constant: its edits say what is known of it
         flags = {"fitted": True}
     try:
         answer = problem.ask(params={name: value})
