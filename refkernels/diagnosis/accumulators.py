@@ -83,9 +83,10 @@ def _with_all_bits(
 ) -> Iterator[Claim]:
     """Of each cause the first way with all bits; right ways say how often others have them."""
     product = sampled.product
+    factors = product.a, product.b
     ways = [
         (architecture, how)
-        for architecture, how in multiplications(_digits(product.a, product.b), product.terms)
+        for architecture, how in multiplications(_digits(*factors), product.terms)
         if how.stored is None or _adds(product, how.length)
     ]
     if not truth.ordinary:
@@ -107,10 +108,7 @@ def _with_all_bits(
     for cause, (how, name, bits) in exact.items():
         against = None if cause == ORDER else problem.truth.plain[truth.output]
         alike = evidence.agreement([*right.values()], got.size if cause == ORDER else 1)
-        prediction, details = (
-            Prediction(bits=bits, against=against),
-            _cause(how, product.a, product.b)[1],
-        )
+        prediction, (_, details) = Prediction(bits=bits, against=against), _cause(how, *factors)
         yield Claim(cause, truth.output, prediction, details, name, len(ways)).beside(alike)
 
 
@@ -198,7 +196,12 @@ def _by_errors(
         of_format = [how for how in family if how.core.narrow == format]
 
         def distance(how: Multiplication) -> float:
-            return _log_error_ratio(sampled.sampled, run(how, sampled.sample, got), right)
+            """|log| of the ratio of the RMS errors, the kernel's to the model's."""
+            both = sampled.sampled, run(how, sampled.sample, got)
+            usable = np.all(np.isfinite([right, *map(to_float64, both)]), axis=0)
+            sizes = [float(np.linalg.norm((to_float64(a) - right)[usable])) for a in both]
+            finite = all(0 < size < np.inf for size in sizes)
+            return abs(math.log(sizes[0] / sizes[1])) if finite else np.inf
 
         how = min(of_format, key=distance)
         outcome = Outcome(False, 0, got.size)
@@ -213,13 +216,6 @@ def _by_errors(
         cause, _ = _cause(how)
         prediction = Prediction(outcome=outcome)
         yield Claim(cause, truth.output, prediction, {}, how.name(""), len(of_format))
-
-
-def _log_error_ratio(got: Array, model: Array, exact: Array) -> float:
-    """|log| of the ratio of the RMS errors, the kernel's to the model's."""
-    usable = np.isfinite(exact) & np.isfinite(got) & np.isfinite(model)
-    errors = [float(np.linalg.norm((to_float64(a) - exact)[usable])) for a in (got, model)]
-    return abs(math.log(errors[0] / errors[1])) if all(0 < e < np.inf for e in errors) else np.inf
 
 
 def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:

@@ -126,7 +126,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     if not (sure := best is not None and best.confidence in SURE):
         candidates = [*two_causes.found(problem, left, explain_kernel), *candidates]
     left = _without_candidates(left, candidates)
-    firsts = two_causes.first_of_two(problem, candidates, fits, left)
+    firsts = two_causes.first_of_two(problem, candidates, fits, left, explain_kernel)
     candidates = [*candidates, *firsts] if sure else [*firsts, *candidates]
     best = _best_candidate(problem, candidates, fits)
     return Explanation(

@@ -18,12 +18,11 @@ from refkernels.op import Sum
 
 @dataclass(frozen=True)
 class Product:
-    """a (M, K), b (K, N), bias (N,) or None; `shape`: that of the output, with M N elements."""
+    """a (M, K), b (K, N), bias (N,) or None."""
 
     a: Array
     b: Array
     bias: Array | None
-    shape: tuple[int, ...]
 
     @property
     def terms(self) -> int:
@@ -35,8 +34,7 @@ def of(problem: Problem, output: str) -> Product | None:
     """The product that gives an output; None for other ops, for batches of both factors, and for
     empty sums. A plain sum is a product with ones."""
     if problem.op.total == "sum" and (x := summed(problem)) is not None and 0 not in x.shape:
-        shape = problem.truth.reference[output].shape
-        return Product(x, np.ones((x.shape[1], 1), x.dtype), None, shape)
+        return Product(x, np.ones((x.shape[1], 1), x.dtype), None)
     product = problem.op.sums.get(output)
     if product is None or not _are_matrices(problem, product):
         return None
@@ -55,10 +53,10 @@ def of(problem: Problem, output: str) -> Product | None:
     assert b is not None
     if a is None:  # a sum over rows
         a = np.ones((1, len(b)), b.dtype)
-    shape = problem.truth.reference[output].shape
-    if 0 in a.shape or 0 in b.shape or len(a) * b.shape[1] != math.prod(shape):
+    elements = math.prod(problem.truth.reference[output].shape)
+    if 0 in a.shape or 0 in b.shape or len(a) * b.shape[1] != elements:
         return None
-    return Product(np.ascontiguousarray(a), np.ascontiguousarray(b), bias, shape)
+    return Product(np.ascontiguousarray(a), np.ascontiguousarray(b), bias)
 
 
 def summed(problem: Problem) -> Array | None:
@@ -82,9 +80,5 @@ def _are_matrices(problem: Problem, product: Sum) -> bool:
 
 
 def _matrix(array: Array, transposed: bool) -> Array:
-    rows = (
-        array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
-        if array.ndim > 1
-        else array.reshape(1, -1)
-    )
+    rows = array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
     return rows.T if transposed else rows

@@ -65,16 +65,6 @@ class OnGrid(NamedTuple):
     spacing: Any
 
 
-class SolvedStatistics(NamedTuple):
-    """What elements of an output read: nodes of one number for each row, their values and standard
-    deviations (nodes x rows), and the row of each element."""
-
-    nodes: list[Node]
-    values: Doubles
-    spreads: Doubles
-    owner: Any
-
-
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """What the statistics of an output's rows show; of an ordinary one, what they prove."""
     for name, got in outputs.items() if problem.size <= READABLE else ():
@@ -115,8 +105,9 @@ def _differences(plain: Screen, name: str) -> Iterator[Recovered]:
                 yield Recovered(identities.KIND, details, bits, owner, len(losing))
 
 
-def _solved(screen: Screen, name: str) -> SolvedStatistics | None:
-    """The statistics of the rows by least squares; None where rounding does not leave the rest."""
+def _solved(screen: Screen, name: str) -> tuple[list[Node], Doubles, Doubles, Any] | None:
+    """The statistics of the rows by least squares, their values and standard deviations (nodes x
+    rows), and the row of each element; None where rounding does not leave the rest."""
     nodes, owner = shared(screen, name)
     if not nodes or np.bincount(owner).max() <= len(nodes):
         return None
@@ -160,7 +151,7 @@ def _solved(screen: Screen, name: str) -> SolvedStatistics | None:
         return None
     variances = np.maximum(np.einsum("rjj->jr", inverse), 0.0)
     spread = np.sqrt(variances) / scale * np.maximum(left, _LEAST)
-    return SolvedStatistics(nodes, values, np.where(free > 0, spread, np.inf), owner)
+    return nodes, values, np.where(free > 0, spread, np.inf), owner
 
 
 def _independent(slopes: Doubles, owner: Any) -> list[int]:

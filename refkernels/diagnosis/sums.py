@@ -7,7 +7,8 @@ another place for the bias is a cause only where its bits differ from theirs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,25 +25,15 @@ _SIDE = 8  # rows and columns of the sample
 _NAMED = 8  # reported orders that reproduce all bits
 
 
-@dataclass(frozen=True)
-class SampledSum:
-    """The product of an output, the kernel's answer, and the rows and columns of the sample."""
+class SampledSum(NamedTuple):
+    """The product of an output, the kernel's answer, and those of the sample."""
 
     product: Product
     got: Array  # (M, N)
     rows: Array
     columns: Array
-
-    @property
-    def sample(self) -> Product:
-        whole = self.product
-        bias = None if whole.bias is None else whole.bias[self.columns]
-        a, b = whole.a[self.rows], np.ascontiguousarray(whole.b[:, self.columns])
-        return Product(a, b, bias, (len(a), b.shape[1]))
-
-    @property
-    def sampled(self) -> Array:
-        return np.asarray(self.got[np.ix_(self.rows, self.columns)])
+    sample: Product
+    sampled: Array
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
@@ -61,11 +52,14 @@ def _exact(claim: Claim, got: Array) -> bool:
 def sampled(product: Product, got: Array) -> SampledSum:
     """The sum and its sample: rows and columns spread over the whole, first and last included."""
     m, n = len(product.a), product.b.shape[1]
-    sides = [
+    rows, columns = (
         np.unique(np.linspace(0, size - 1, min(size, side)).astype(int))
         for size, side in ((m, _SIDE if n > 1 else 64), (n, _SIDE if m > 1 else 64))
-    ]
-    return SampledSum(product, got.reshape(m, n), *sides)
+    )
+    a, b = product.a[rows], np.ascontiguousarray(product.b[:, columns])
+    sample = Product(a, b, product.bias if product.bias is None else product.bias[columns])
+    whole = got.reshape(m, n)
+    return SampledSum(product, whole, rows, columns, sample, whole[np.ix_(rows, columns)])
 
 
 def _ordered(product: Product, got: Array, output: str) -> list[Claim]:

@@ -5,7 +5,8 @@ that are the kernel's own. Where the numbers are rounding, the cause is that of 
 otherwise both must have one, and the answer is as sure as the less sure. A pattern of places
 (`LOCATED`) is no cause here: right elements among wrong ones make patterns.
 
-Or of two causes of wrong numbers one is known (`first_of_two`), which leaves little of the error.
+Or of two causes of wrong numbers one is known (`first_of_two`), which leaves little of the error;
+where it is another op, what is left is explained as that op's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from refkernels import registry
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.diagnosis import evidence, patterns, specials, stopped, thresholds
 from refkernels.diagnosis.explanation import Explanation
@@ -67,23 +69,34 @@ def found(
 
 
 def first_of_two(
-    problem: Problem, candidates: Sequence[Candidate], fits: Mapping[str, Fit], outputs: Arrays
+    problem: Problem,
+    candidates: Sequence[Candidate],
+    fits: Mapping[str, Fit],
+    outputs: Arrays,
+    explain: Callable[[Problem, Arrays], Explanation],
 ) -> Iterator[Candidate]:
     """Of each output, the answer to another question that leaves least of its error, where that is
     little, and half of the digits are right: what is `left`, in errors of the plain algorithm, has
-    a cause of its own that is not known."""
-    for name in outputs:
+    a cause of its own, which is known only of another op."""
+    for name, got in outputs.items():
         of_output = (c for c in candidates if c.output == name and c.model is None)
         answers = (candidate for candidate in of_output if "with" not in candidate.details)
         u = max(problem.format_of(name).u, BINARY32.u)  # of the other answer's format
         most = min(_LITTLE * fits[name].over_plain, u**-0.5)
-        lefts = [
-            (max(c.over_plain, c.over_bound or 0.0), c) for c in answers if c.over_plain is not None
-        ]
+        known = [c for c in answers if c.over_plain is not None]
+        lefts = [(max(c.over_plain or 0.0, c.over_bound or 0.0), c) for c in known]
         near = [("several" in c.details, left, c) for left, c in lefts if 0.0 < left <= most]
         if near:  # a number without a name fits anything best
             _, left, best = min(near, key=lambda one: one[:2])
-            yield replace(best, confidence="consistent", details={**best.details, "left": left})
+            other, second = best.details.get("other"), None
+            if problem.op.function and other in registry.ops():
+                asked = replace(problem, op=registry.get(other))
+                second = _named(explain(asked, {name: got}), 1.0)
+            if second is None:
+                yield replace(best, confidence="consistent", details={**best.details, "left": left})
+            else:
+                told = {**best.details, "with": second.cause, "with_details": second.details}
+                yield replace(second, cause=best.cause, details=told)
 
 
 def _named(explanation: Explanation, own_share: float) -> Candidate | None:
@@ -91,9 +104,7 @@ def _named(explanation: Explanation, own_share: float) -> Candidate | None:
     `own_share`: the share of elements that are the kernel's."""
     if explanation.cause in (None, ORDER, *LOCATED):
         return None
-    named = next(
-        candidate for candidate in explanation.candidates if candidate.cause == explanation.cause
-    )
+    named = next(c for c in explanation.candidates if c.cause == explanation.cause)
     counted = named.evidence
     weighed = None if counted is None else replace(counted, bits=own_share * counted.bits)
     candidate = replace(named, evidence=weighed, prediction=None)

@@ -57,7 +57,7 @@ def test_an_accumulator_rounds_each_step_once(format: str, output: str) -> None:
         a = beside_ties(rng, format, (6, 9))
         b = np.full((9, 2), (1.0, 0.5), np.float32)
         bias = beside_ties(rng, format, (2, 2))[1] if has_bias else None
-        product = Product(a, b, bias, (6, 2))
+        product = Product(a, b, bias)
         like = np.zeros((), formats.get(output).storage)
         for accumulator in narrow_accumulators(formats.get(format), output != format):
             got = accumulators.run(accumulator, product, like).astype(np.float64)

@@ -42,6 +42,8 @@ from numpy_kernels import (
     softmax,
 )
 
+from refkernels.contexts.special_functions import tanh
+
 PLANTED: list[planting.Planted] = []
 of = partial(planting.Asked, PLANTED)
 
@@ -75,13 +77,8 @@ fault("clamped", lambda x: softmax(np.clip(x, -1.5, 1.5)), value=1.5)
 fault("function_for_another", by_softplus, other="softplus", use="sum(exp(x - max(x)))")
 fault("zero_padding", lambda x: softmax(np.pad(x, [(0, 0), (0, 1)]))[:, :-1], padded=51)
 fault("dropped_tail", partial(softmax, kept=slice(46)), n=50, dropped=4)
-fault(
-    "part_of_sum_left_out",
-    lambda x: shifted(x) / without(shifted(x), 18, 24).sum(-1, keepdims=True),
-    n=50,
-    start=18,
-    stop=24,
-)
+hole = lambda x: shifted(x) / without(shifted(x), 18, 24).sum(-1, keepdims=True)  # noqa: E731
+fault("part_of_sum_left_out", hole, n=50, start=18, stop=24)
 fault("base_two", partial(softmax, base=2.0))
 fault("quantised_activations", lambda x: softmax(int8(x, 1)), scale="each row")
 fault = of("softmax", {"x": normal(24, 24)})
@@ -99,9 +96,8 @@ fault = of("log_softmax", {"x": LABELLED["x"]})
 fault(None, log_softmax)
 fault("added_inside_logarithm", lambda x: np.log(softmax(x) + 1e-7), value=1e-7)
 fault = of("cross_entropy", LABELLED, reduction="none")
-fault(
-    "added_inside_logarithm", lambda x, target: -at(np.log(softmax(x) + 1e-7), target), value=1e-7
-)
+shifted_log = lambda x, target: -at(np.log(softmax(x) + 1e-7), target)  # noqa: E731
+fault("added_inside_logarithm", shifted_log, value=1e-7)
 fault = of("cross_entropy", {"dloss": normal(40, seed=3), **LABELLED}, reduction="none")
 fault("first_for_all", partial(cross_entropy_dx, first=True), part="dloss")
 NO_CLASS = {"x": normal(8, 7), "target": np.array([3, 1, -1, 0, 2, 4, 5, 6])}
@@ -143,12 +139,8 @@ fault = of("attention", HEADS)
 fault(None, attention)
 fault("axes_exchanged", lambda q, k, v: attention(q, k, v).swapaxes(1, 2).reshape(q.shape))
 fault = of("attention", GROUPED)
-fault(
-    "halves_and_pairs",
-    lambda q, k, v: attention(q, *(np.tile(a[::4], (4, 1, 1)) for a in (k, v))),
-    part="k, v",
-    axis=0,
-)
+tiled = lambda q, k, v: attention(q, *(np.tile(a[::4], (4, 1, 1)) for a in (k, v)))  # noqa: E731
+fault("halves_and_pairs", tiled, part="k, v", axis=0)
 
 # --- norms and moments ----------------------------------------------------------------------------
 
@@ -226,12 +218,8 @@ fault("eps_outside_sqrt", partial(group_norm, eps=1e-2, outside=True))
 fault = of("group_norm", CHANNELS, num_groups=3)
 fault("weight_plus_one", lambda x, weight, bias: group_norm(x, 1 + weight, bias))
 fault("param_differs", partial(group_norm, groups=4), param="num_groups", value=4)
-fault(
-    "index_differs",
-    lambda x, weight, bias: group_norm(x, weight[np.arange(12) // 4], bias),
-    part="weight",
-    how="i // 4",
-)
+first = lambda x, weight, bias: group_norm(x, weight[np.arange(12) // 4], bias)  # noqa: E731
+fault("index_differs", first, part="weight", how="i // 4")
 fault = of("group_norm", {"x": normal(24, 6, 5)}, num_groups=2)
 fault("next_row_counted", next_row_counted, added=5)
 fault = of("instance_norm", {"x": normal(4, 5, 30) + np.arange(4, dtype=F)[:, None, None]})
@@ -269,19 +257,10 @@ fault = of("matmul", {"a": normal(24, 32), "b": normal(32, 24)})
 rows = partial(np.lib.stride_tricks.as_strided, shape=(24, 32), strides=(31 * 4, 4))
 fault("index_differs", lambda a, b: rows(a) @ b, part="a", how="short rows")
 fault = of("matmul", LONG)
-fault(
-    "block_read_again",
-    lambda a, b: 2 * a[:, :32] @ b[:32] + a[:, 64:] @ b[64:],
-    block=32,
-    start=32,
-)
-fault(
-    "part_of_sum_left_out",
-    lambda a, b: without(a, 40, 56) @ without(b.T, 40, 56).T,
-    n=96,
-    start=40,
-    stop=56,
-)
+again = lambda a, b: 2 * a[:, :32] @ b[:32] + a[:, 64:] @ b[64:]  # noqa: E731
+fault("block_read_again", again, block=32, start=32)
+hole = lambda a, b: without(a, 40, 56) @ without(b.T, 40, 56).T  # noqa: E731
+fault("part_of_sum_left_out", hole, n=96, start=40, stop=56)
 fault = of("linear", LAYER)
 fault(None, lambda x, weight, bias: x @ weight.T + bias)
 fault("fused_relu", lambda x, weight, bias: np.maximum(x @ weight.T + bias, 0))
@@ -318,11 +297,8 @@ fault = of("cosine_similarity", {"x": normal(20, 16), "other": normal(20, 16, se
 size = lambda a: np.linalg.norm(a, axis=-1) + 0.1  # noqa: E731
 fault("sum_for_maximum", lambda x, other: (x * other).sum(-1) / size(x) / size(other))
 fault = of("embedding", {"weight": normal(24, 8), "indices": np.arange(60).reshape(5, 12) % 24})
-fault(
-    "whole_numbers_limited",
-    lambda weight, indices: weight[np.minimum(indices, 15)],
-    how="min(i, 15)",
-)
+fifteen = lambda weight, indices: weight[np.minimum(indices, 15)]  # noqa: E731
+fault("whole_numbers_limited", fifteen, how="min(i, 15)")
 repeated = np.random.default_rng(7).integers(0, 10, 40)
 fault = of("embedding", {"dy": normal(40, 6), "weight": normal(10, 6), "indices": repeated})
 each = lambda dy, indices: [(indices == k)[:, None] * dy for k in range(10)]  # noqa: E731
@@ -334,6 +310,25 @@ fault("duplicates_averaged", lambda weight, **a: np.stack([mean(rows) for rows i
 fault = of("cumsum", {"x": normal(4, 700)})
 more = lambda x: (np.arange(700) >= 640) * x[:, 640:].sum(-1, keepdims=True)  # noqa: E731
 fault("wrong_carry", lambda x: np.cumsum(x, -1) + more(x))
+
+
+def by_blocks(x: Any, next_total: Any) -> Any:
+    """Cumulative sums of blocks of 64, each after what follows from the block before."""
+    total, blocks = F(0), list[Any]()
+    for start in range(0, x.shape[-1], 64):
+        blocks.append(total + np.cumsum(x[:, start : start + 64], -1))
+        total = next_total(blocks[-1])
+    return np.concatenate(blocks, -1)
+
+
+early = partial(by_blocks, next_total=lambda block: block[:, -2:-1])
+fault("wrong_carry", early, block=64, carry="without last terms")
+half = partial(by_blocks, next_total=lambda block: block[:, -1:].astype(np.float16).astype(F))
+fault("carry_rounded", half, block=64, format="float16")
+centre = lambda x: x.mean(-1, keepdims=True)  # noqa: E731
+counted = lambda x: x.var(-1, keepdims=True) + F(206 / 50) * centre(x) ** 2 + F(1e-5)  # noqa: E731
+to_a_block = lambda x: (x - centre(x)) / np.sqrt(counted(x))  # noqa: E731
+of("layernorm", {"x": 2 + normal(16, 50)})("padded_variance", to_a_block, n=50, padded=256)
 fault = of("sum", {"x": normal(40, 3000)})  # long rows, of which few are read
 fault("dropped_tail", lambda x: x[:, :2944].sum(-1), n=3000, dropped=56)
 for op, divisor in (("sum", 1), ("mean", 1000)):
@@ -363,6 +358,10 @@ fault = of("swiglu", PAIR)
 fault("input_transformed", lambda a, b: silu(a) * silu(b), part="b")
 fault = of("rms_norm", ROWS)
 fault("function_after_reduction", lambda x, weight: x / abs(x.mean(-1, keepdims=True)) * weight)
+SPREAD = {"x": normal(1500, scale=3)}
+bent = lambda x: F(0.7978846) * (x + F(0.044715) * x * x * x)  # noqa: E731
+of("silu", SPREAD)("special_function_unit", lambda x: x * (1 + tanh(x / 2)) / 2)
+of("gelu", SPREAD)("tanh_gelu", lambda x: x * (1 + tanh(bent(x))) / 2)
 fault = of("silu", WIDE)
 fault("other_op", lambda x: x * np.clip(x + 3, 0, 6) / 6, other="hardswish")
 fault = of("silu", {"x": LAYER["x"]})
@@ -385,9 +384,8 @@ fault = of("expm1", {"x": normal(300)})
 fault.never("unstable_identity", lambda x: np.expm1(x).astype(ml_dtypes.bfloat16).astype(float))
 fault.never("unstable_identity", lambda x: np.expm1(x).astype(np.float16).astype(float))
 fault = of("router", {"logits": normal(24, 16)}, k=16, renormalise=True)
-fault(
-    "other_denominator", lambda logits: (e := shifted(logits)) / np.sqrt((e * e).sum(-1)[:, None])
-)
+euclidean = lambda logits: (e := shifted(logits)) / np.sqrt((e * e).sum(-1)[:, None])  # noqa: E731
+fault("other_denominator", euclidean)
 fault("other_denominator", lambda logits: shifted(logits), taken="max")
 fault = of("selective_log_softmax", LABELLED, temperature=0.7)
 fault(

@@ -84,6 +84,7 @@ def identities(program: Program) -> Iterator[Identity]:
     for node in program.of("divide"):
         if not is_number(through(node.operands[0])):
             yield Identity("divide", 0, "", node, by(*node.operands)(lambda xp, a, b: a * (1 / b)))
+        yield from _by_tanh(node)
     for node in program.of("multiply"):
         if node.operands[1].op == "multiply":
             in_order = by(*_factors(node))(lambda xp, *all: functools.reduce(xp.multiply, all))
@@ -132,6 +133,17 @@ def _other_shifts(node: Node) -> Iterator[Identity]:
     yield Identity("shift", 0, f"exp({formula_of(x)})", node, without)
     by_mean = by(x)(lambda xp, x: xp.stop(xp.mean(x, axis)))
     yield Identity("shift", 1, f"exp({formula_of(x)} - mean({formula_of(x)}))", node, by_mean)
+
+
+def _by_tanh(node: Node) -> Iterator[Identity]:
+    """a / (1 + exp(-u)) -> a (1 + tanh(u / 2)) / 2."""
+    above, below = node.operands[0], through(node.operands[1])
+    exponentials = [part for part in below.operands if below.op == "add" and _is(part, "exp")]
+    if exponentials and all(is_number(part) for part in {*below.operands} - {*exponentials}):
+        (u,) = through(exponentials[0]).operands
+        half = by(above, u)(lambda xp, a, u: a * ((1 + xp.tanh(-u / 2)) / 2))
+        told = formula_of(u.operands[0]) if u.op == "negative" else f"-({formula_of(u)})"
+        yield Identity("divide", 1, f"1 + tanh({told} / 2)", node, half)
 
 
 def _without_guard(program: Program, node: Node) -> Iterator[Identity]:

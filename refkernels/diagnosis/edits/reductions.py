@@ -25,7 +25,11 @@ _ELEMENTWISE = frozenset(
 )
 _MOST_BLOCKS = 32
 _LAST = 3  # reductions, in which one block is missing alike
-_CARRIES = ("none", "one block", "first block", "late", "twice", "own total", "last too large")
+_CARRIES = (
+    *("none", "one block", "first block", "late", "twice", "own total", "last too large"),
+    "without last terms",
+)
+_NARROW = ("bfloat16", "float16")
 
 
 def _taken(name: str, axis: int, xp: Any, a: Any) -> Any:
@@ -148,17 +152,21 @@ def stale_blocks(program: Program) -> Iterator[Any]:
                 yield nodes[0], changes, {"block": block, "start": start, "every": len(nodes)}
 
 
-@rule("wrong_carry", "reduction")  # a cumulative sum by blocks, each begun with a wrong total
-def wrong_carries(program: Program) -> Iterator[Any]:
+def _carries(carries: Iterable[str], told: str, program: Program) -> Iterator[Any]:
     for node in program.of("cumsum"):
         n = node.shape[node.option]
         block = 1 << max((n // _MOST_BLOCKS).bit_length(), 1)
         while block < n:
-            for carry in _CARRIES:
+            for carry in carries:
                 how = node.option, block, carry
                 carried = by(*node.operands)(lambda xp, a, how=how: _carried(xp, a, *how))
-                yield node, {node: carried}, {"block": block, "carry": carry}
+                yield node, {node: carried}, {"block": block, told: carry}
             block *= 2
+
+
+# A cumulative sum by blocks, each begun with a wrong total, or with one in a narrower format.
+rule("wrong_carry", "reduction")(partial(_carries, _CARRIES, "carry"))
+rule("carry_rounded", "arithmetic")(partial(_carries, _NARROW, "format"))
 
 
 def _carried(xp: Any, a: Any, axis: int, block: int, carry: str) -> Any:
@@ -176,9 +184,12 @@ def _carried(xp: Any, a: Any, axis: int, block: int, carry: str) -> Any:
             "twice": total if total is None else total + total,
             "own total": _plus(total, totals[k]),
             "last too large": _plus(total, totals[k]) if k == len(parts) - 1 else total,
-        }[carry]
+        }.get(carry, total)
         results.append(_plus(base, xp.cumsum(part, axis)))
+        if carry == "without last terms":
+            totals[k] = xp.sum(xp.take(part, np.arange(part.shape[axis] - 1), axis), axis)
         late, total = total, _plus(total, totals[k])
+        total = xp.narrow(total, carry) if carry in _NARROW else total
     return xp.concatenate(results, axis)
 
 
@@ -371,7 +382,7 @@ def _lanes(
 
 def paddings(n: int) -> list[int]:
     """The lengths to which n may be padded: the next power of two, multiples of blocks."""
-    blocks = (1 << max(n - 1, 0).bit_length(), *_BLOCKS)
+    blocks = (1 << max(n - 1, 0).bit_length(), *_BLOCKS, 256, 512, 1024)
     return sorted({-(-n // block) * block for block in blocks} - {n})
 
 

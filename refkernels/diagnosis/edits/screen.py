@@ -218,7 +218,7 @@ class Screen:
         own, working = self.problem.format, formats.working_format(self.problem.format)
 
         def narrows(edit: Edit) -> bool:
-            wide = own if edit.place in results else working
+            wide = own if edit.details.get("part") in results else working
             return "format" not in edit.details or formats.get(edit.details["format"]).p < wide.p
 
         return [edit for edit in edits if narrows(edit) and self.key_of(edit) not in self.missed]

@@ -46,7 +46,7 @@ _SAVED = 0.5  # bits that an edit saves of each element
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
 _SOLVING = 0.5  # budgets for the most promising numbers
 _READINGS = 16  # about as many as solving for a number takes
-_MOST = 4.0  # budgets: the search begins no stage when these are spent
+_MOST = 4.0  # budgets: the search begins no stage, and reads no edit, when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 
 
@@ -57,11 +57,12 @@ def explaining(
     elements that they change, by output; `price`: the bits that say which."""
     found, tried = _search(problem, outputs, block)
     for finding, saved in _worthwhile(found, outputs, tried, price):
-        yield from _variants([finding], tried)
-        if not any(_explains(finding, outputs[name], name) for name in saved):
-            # Another program with the same edit rounds otherwise.
-            twins = (t for t in found if t.screen is not finding.screen and t.is_same(finding))
-            yield from _variants(itertools.islice(twins, 1), tried)
+        # Another program with the same edit rounds otherwise.
+        twins = (t for t in found if t.screen is not finding.screen and t.is_same(finding))
+        for alike in (finding, *twins):
+            yield from _variants([alike], tried)
+            if any(_explains(alike, outputs[name], name) for name in saved):
+                break
 
 
 def formulas_of(
@@ -177,7 +178,7 @@ def _findings(screen: Screen, edits: list[Edit], first: Edit | None = None) -> l
         for name, d in screen.costs(base)[0].items()
     }
     found = []
-    for edit in edits:
+    for edit in itertools.takewhile(lambda _: screen.spent < _MOST, edits):
         possible = first is None or _go_together(first, edit)
         finding = _read(screen, (edit,) if first is None else (first, edit)) if possible else None
         if finding and any(bits <= most[name] for name, bits in finding.distances.items()):

@@ -119,7 +119,7 @@ def ones_added(program: Program) -> Iterator[Any]:
     for node in program.inputs:
         users = program.users.get(node, [])
         if any(user.op in ("multiply", "broadcast", "move") for user in users):
-            yield node, {node: by(node)(lambda xp, w: 1 + w)}, {"part": node}
+            yield node, {node: by(node)(lambda xp, w: xp.may_store(1 + w))}, {"part": node}
 
 
 @rule("mean_taken_off", "term")  # x -> x - mean(x)

@@ -38,21 +38,15 @@ class Known:
     rows: int = 0
 
 
-_OF_ANGLES = Known(
-    questions=(circular.reductions, circular.other_units),
-    errors=circular.errors,
-)
+_OF_ANGLES = Known((circular.reductions, circular.other_units), errors=circular.errors)
 _OF_OPS: dict[str, Known] = {
     **dict.fromkeys(("sin", "cos", "tan"), _OF_ANGLES),
     "clip_by_norm": Known(questions=(clipping.by_groups,)),
     "clip_by_global_norm": Known(questions=(clipping.by_groups, clipping.by_other_tensors)),
     "cross_entropy": Known(questions=(smoothing.in_float32,)),
     "rotary": Known(questions=(rotation.narrow_tables,)),
-    "layernorm": Known(
-        rounded=(layernorm.find,),
-        run=layernorm.run,
-        rows=32,  # cores earn 8 bits each
-    ),
+    # Cores earn 8 bits each.
+    "layernorm": Known(rounded=(layernorm.find,), run=layernorm.run, rows=32),
     **dict.fromkeys(slopes.GRADIENTS, Known(algorithms=(slopes.find,))),
 }
 

@@ -89,13 +89,9 @@ def _counts(tensors: int) -> list[tuple[int, ...]]:
 def _by_norm(problem: Problem, norm: float, right: float, added: float, max_norm: float) -> Answer:
     """The answer with another norm."""
     ratio = min(1.0, max_norm / (norm + added)) / min(1.0, max_norm / (right + added))
-    parts = scaled(problem, "clipped", ratio), scaled(problem, "norm", norm / right)
-    return Answer(
-        {name: value for part in parts for name, value in part.reference.items()},
-        {name: value for part in parts for name, value in part.bound.items()},
-        {name: value for part in parts for name, value in part.plain.items()},
-        invariant=False,
-    )
+    clipped, own = scaled(problem, "clipped", ratio), scaled(problem, "norm", norm / right)
+    bound, plain = {**clipped.bound, **own.bound}, {**clipped.plain, **own.plain}
+    return Answer({**clipped.reference, **own.reference}, bound, plain, invariant=False)
 
 
 def _per_tensor_formula(problem: Problem) -> Any:

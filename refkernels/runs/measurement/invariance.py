@@ -79,7 +79,8 @@ class ThreadedTargets:
 
     def begin(self, targets: Sequence[Target]) -> None:
         """Start the interpreters of these targets, unless others would wait for a processor."""
-        for target in targets if 3 * len(targets) <= usable_cores() else ():
+        needed = sum(2 + (target.device == "cpu") for target in targets)
+        for target in targets if needed <= usable_cores() else ():
             if target.session.status == "ok" and not target.emulated:
                 self.pair(target)
 
@@ -214,9 +215,8 @@ def _run_to_run(
 ) -> BitComparison:
     comparison = _compare(unit, target, target, questions)
     if unit.op.elementwise and unit.op.of_one_format and not target.emulated:
-        inputs = _delicate(unit)
         _, fresh = threaded.pair(target)
-        first, *later = [_ask(unit, fresh, inputs, {}) for _ in range(_CALLS)]
+        first, *later = [_ask(unit, fresh, _delicate(unit), {}) for _ in range(_CALLS)]
         for answer in later:
             comparison.add("the first calls in an interpreter", first, answer)
     return comparison
