@@ -108,7 +108,7 @@ def properties_of(
     return {record["property"]: record for record in records}
 
 
-@pytest.mark.parametrize(("cores", "device"), [(2, "cpu"), (3, "cpu"), (1, "cuda:0"), (2, "cuda:0")])
+@pytest.mark.parametrize(("cores", "device"), [(2, "cpu"), (3, "cpu"), (1, "cuda"), (2, "cuda")])
 def test_interpreters_start_ahead_where_processors_are_idle(
     monkeypatch: pytest.MonkeyPatch, cores: int, device: str
 ) -> None:
