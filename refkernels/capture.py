@@ -599,9 +599,7 @@ class _Torch(_Framework):
         }
 
     def random_state(self):
-        cuda = self.api.cuda
-        states = cuda.get_rng_state_all() if cuda.is_initialized() else []
-        return b"".join(state.numpy().tobytes() for state in [self.api.get_rng_state(), *states])
+        return _state_of_generators(self.api)
 
 
 class _Paddle(_Framework):
@@ -1007,6 +1005,12 @@ def _framework_of(model):
     )
 
 
+def _state_of_generators(torch):
+    """What changes whenever PyTorch draws random numbers without a generator of its caller's."""
+    states = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return b"".join(state.numpy().tobytes() for state in [torch.get_rng_state(), *states])
+
+
 def _module_names(model):
     return {id(part): name for name, part in model.named_modules()}
 
@@ -1141,11 +1145,19 @@ def tracer(torch):
                 self.unseen.update(strange)
                 return function(*args, **kwargs)
             given = self._given(args), self._given(kwargs)
+            may_draw = torch.Tag.nondeterministic_seeded in function.tags
+            state = _state_of_generators(torch) if may_draw else None
             result = function(*args, **kwargs)
             numbers, norms = [], []
             aliases = [value.alias_info for value in function._schema.returns]
             moves = any(alias is not None and not alias.is_write for alias in aliases)
-            random_ = torch.Tag.nondeterministic_seeded in function.tags
+            # attention without dropout draws nothing; of other devices' generators nothing is known
+            tensors = [leaf for _, leaf in _leaves(result) if isinstance(leaf, torch.Tensor)]
+            random_ = may_draw and (
+                any(isinstance(leaf, torch.Generator) for _, leaf in _leaves([args, kwargs]))
+                or any(tensor.device.type not in ("cpu", "cuda") for tensor in tensors)
+                or state != _state_of_generators(torch)
+            )
             for _, value in _leaves(result):
                 if not isinstance(value, torch.Tensor) or not plain(value):
                     numbers.append(None)

@@ -127,6 +127,20 @@ def widened(value):
     return torch.float64 if isinstance(value, torch.dtype) and value.is_floating_point else value
 
 
+def grouped(a, b, ends):
+    """Products of groups, which end at these rows: of a's rows with a matrix each, of a's columns
+    with b's rows, or of a matrix each with b's columns. Where groups end is a value, and may be
+    another's behind an edit: so each product is of all rows, those of other groups being 0."""
+    rows = torch.arange(len(a) if b.dim() == 3 else b.shape[a.dim() - 2])
+    starts = torch.cat((torch.zeros_like(ends[:1]), ends[:-1]))
+    inside = ((rows[:, None] >= starts) & (rows[:, None] < ends)).to(a.dtype).unbind(1)
+    if b.dim() == 3:
+        return sum(a * one[:, None] @ b[k] for k, one in enumerate(inside))
+    if a.dim() == 3:
+        return sum(a[k] @ (b * one) for k, one in enumerate(inside))
+    return torch.stack([a * one @ b for one in inside])
+
+
 def run_wide(function, args, kwargs):
     """The call in float64; its arguments are widened already."""
     if function is ATEN._to_copy.default:
@@ -136,8 +150,12 @@ def run_wide(function, args, kwargs):
             return value.to(kwargs.get("device") or value.device)
     if function in IDENTITIES:
         return args[0].view_as(args[0])
+    if function in (ATEN.view.default, ATEN._unsafe_view.default):
+        return args[0].reshape(args[1])  # float64's kernel may lay out its result otherwise
     if function in (ATEN._softmax.default, ATEN._log_softmax.default):
         args = (*args[:2], False)  # a result in another format than float64 is not to be had
+    if "_grouped_mm" in str(function) and args[2] is not None and len(args) == 3:
+        return grouped(*args)  # it has no kernel for float64
     return function(*args, **kwargs)
 
 
@@ -238,21 +256,22 @@ class Replay:
         for call in program.calls:
             self._run(call)
 
-    def _value(self, number, wide):
+    def _value(self, number, wide, as_is=False):
         """A tensor of the trace, in float64 or in the format that the program had."""
         if number not in self.values:
             leaf = self._program.leaves[number]
             self.values[number], self.dtypes[number] = self._leaf(leaf, wide), leaf.dtype
         value = self.values[number]
-        if floating(value) and value.dtype != (torch.float64 if wide else self.dtypes[number]):
-            value = value.to(torch.float64 if wide else self.dtypes[number])
-        return value
+        dtype = torch.float64 if wide else self.dtypes[number]
+        return value.to(dtype) if floating(value) and not as_is else value
 
     def _given(self, call, wide):
-        return tree_map(
-            lambda item: self._value(item.number, wide) if isinstance(item, TensorNumber) else item,
-            (call.args, call.kwargs),
-        )
+        as_is = call.function is ATEN._to_copy.default  # rounds to its own format alone
+
+        def given(item):
+            return self._value(item.number, wide, as_is) if isinstance(item, TensorNumber) else item
+
+        return tree_map(given, (call.args, call.kwargs))
 
     def _run(self, call):
         asked = self._wide(call) and call.seen
@@ -310,7 +329,8 @@ class JudgedRun(Replay):
     def _run(self, call):
         call.dtypes, call.errors, call.samples, call.local = [], [], [], None
         call.seen, call.decides, call.overflowed = True, False, 0
-        call.drawn = {n: self._program.drawn[n] for n in call.results if n and call.draws}
+        drawn = self._program.drawn if call.draws else {}  # a later call may write to it
+        call.drawn = {n: drawn[n] for n in call.results if n in drawn}
         call.dtypes = [call.drawn[n].dtype if n in call.drawn else None for n in call.results]
         given = self._given(call, False)
         takes = any(map(floating, tree_flatten(given)[0]))
@@ -415,8 +435,8 @@ class Attribution:
                 results, edges, signs, retain_graph=True, allow_unused=True
             )
             for (j, k, _), slope in zip(places, slopes):
-                if slope is not None:
-                    error = self.calls[j].errors[k].double()
+                error = self.calls[j].errors[k].double()
+                if slope is not None and slope.shape == error.shape:  # a decomposition's may differ
                     table[f, j] += float((slope * error).nan_to_num().sum())
         return table, totals
 

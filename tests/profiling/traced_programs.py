@@ -98,6 +98,20 @@ def truncated(cut: bool = True, dtype: torch.dtype = torch.float32) -> torch.Ten
     return model.to(dtype)(torch.randn(7, 24).to(dtype))
 
 
+def attention(narrow: bool = True, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Fused attention and grouped products: neither draws, the second has no kernel for float64."""
+    torch.manual_seed(0)
+    x, weights, bias = torch.randn(2, 4, 9, 8), torch.randn(3, 8, 8), torch.randn(9, 9)
+    q = x.bfloat16() if narrow else x  # the planted line
+    y = F.scaled_dot_product_attention(*(t.to(dtype) for t in (q, x, x, bias)))
+    rows = y.reshape(-1, 8)
+    if dtype == torch.float64:
+        return torch.cat(
+            [part @ w.to(dtype) for part, w in zip(rows.split([20, 21, 31]), weights, strict=True)]
+        )
+    return torch._grouped_mm(rows, weights, torch.tensor([20, 41, 72], dtype=torch.int32))
+
+
 def fast_path() -> torch.Tensor:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)

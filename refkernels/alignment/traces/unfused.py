@@ -39,20 +39,6 @@ def formula(query, key, value, mask, is_causal, scale):
     return scores.softmax(-1) @ value
 
 
-def grouped(a, b, ends):
-    """Products of groups, which end at these rows: of a's rows with a matrix each, of a's columns
-    with b's rows, or of a matrix each with b's columns. Where groups end is a value, and may be
-    another's behind an edit: so each product is of all rows, those of other groups being 0."""
-    rows = torch.arange(len(a) if b.dim() == 3 else b.shape[a.dim() - 2])
-    starts = torch.cat((torch.zeros_like(ends[:1]), ends[:-1]))
-    inside = ((rows[:, None] >= starts) & (rows[:, None] < ends)).to(a.dtype).unbind(1)
-    if b.dim() == 3:
-        return sum(a * one[:, None] @ b[k] for k, one in enumerate(inside))
-    if a.dim() == 3:
-        return sum(a[k] @ (b * one) for k, one in enumerate(inside))
-    return torch.stack([a * one @ b for one in inside])
-
-
 class Recorder(in_torch.tracer(torch)):
     """Records the calls that are made within it, of known values only."""
 
@@ -73,7 +59,7 @@ def unfused(call, entered):
     items = [item for item in (*call.args, *call.kwargs.values()) if isinstance(item, Tensor)]
     if name == "_grouped_mm" and len(items) == 3:
         values = [entered(item.number).detach() for item in items]
-        return parts(call, values, items, lambda: [grouped(*values)])
+        return parts(call, values, items, lambda: [in_torch.grouped(*values)])
     return attention_parts(call, entered) if name.startswith(ATTENTION) else [call]
 
 
