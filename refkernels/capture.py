@@ -367,7 +367,7 @@ class _Framework:
         return tensor.detach().numpy()
 
     def differentiable(self, tensor):
-        return bool(tensor.requires_grad) and self.recording_gradients()
+        return self.trainable(tensor) and self.recording_gradients()
 
     def gradient(self, parameter):
         return parameter.grad
@@ -445,7 +445,7 @@ class _Framework:
 
     def random_state(self):
         """A value that changes whenever random numbers are drawn."""
-        return self.api.get_rng_state().numpy().tobytes()
+        return _state_of_generators(self.api)
 
 
 def _arguments(instance):
@@ -598,9 +598,6 @@ class _Torch(_Framework):
             "mkldnn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
         }
 
-    def random_state(self):
-        return _state_of_generators(self.api)
-
 
 class _Paddle(_Framework):
     name = "paddle"
@@ -631,9 +628,6 @@ class _Paddle(_Framework):
 
     def numpy(self, tensor):
         return tensor.numpy()
-
-    def differentiable(self, tensor):
-        return not tensor.stop_gradient and self.recording_gradients()
 
     def identity(self, tensor):
         return self.api.assign(tensor)
@@ -752,9 +746,6 @@ class _OneFlow(_Framework):
     def is_global(self, tensor):
         return tensor.is_global
 
-    def numpy(self, tensor):
-        return tensor.detach().numpy()  # a global tensor is gathered on every process
-
     def device_of(self, tensor):
         if not tensor.is_global:
             return str(tensor.device)
@@ -860,9 +851,6 @@ class _MindSpore(_Framework):
 
     def device_of(self, tensor):
         return str(self.api.get_context("device_target"))
-
-    def recording_gradients(self):
-        return True
 
     def differentiable(self, tensor):
         return str(tensor.dtype).startswith(("Float", "BFloat"))

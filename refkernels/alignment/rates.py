@@ -23,8 +23,8 @@ from refkernels.schedule_ref import Schedule
 from refkernels.schedule_ref.schedules import convention_of, parameter_intervals
 
 Array = npt.NDArray[Any]
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_NUMBERS = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w.])")
+_NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf(?:inity)?)"
+_NUMBERS = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w.])", re.IGNORECASE)
 _WORD = r"\b(?:{})[\"']?\s*[=:|\s]\s*"
 _RATE = re.compile(
     _WORD.format(r"lr|learning[_ ]?rate(?: of group \d+ to)?")
@@ -36,7 +36,8 @@ _ROUNDINGS = 2.0**-22  # of the largest rate
 _SAMPLE = 48  # rates by which schedules are told apart
 _LONGEST = 64  # times what was printed: a longer decay does not show
 _NARROWINGS = 6  # of the lengths of a decay, each by 32
-_LEAST = 4  # rates of two runs that show which of their steps belong together
+_LEAST = 4  # rates of two runs that show which of their steps belong together; of a curve
+_STAIRS = 32  # steps, and periods, of one schedule
 
 # The share of max_lr - min_lr that is left at u / T; a polynomial's power is solved for.
 _SHAPES: dict[str, Callable[[Array], Array]] = {
@@ -77,7 +78,7 @@ def read_rates(path: Path) -> Rates:
 def _pairs(text: str, name: str) -> Iterator[tuple[str | None, str]]:
     """(step, rate) as printed."""
     if text.lstrip().startswith("["):
-        text = "\n".join(re.split(r"[\[\]{},\n]+\s*(?=[\[{\d\"'.-])", text))
+        text = "\n".join(re.split(r"[\[\]{},\n]+\s*(?=[\[{\d\"'.niNI-])", text))
     for k, line in enumerate(text.splitlines(), 1):
         said, step = _RATE.search(line), _STEP.search(line)
         numbers = _NUMBERS.findall(said[1] if said else line)
@@ -122,25 +123,36 @@ def _alike(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def _named(rates: Rates) -> dict[str, Any]:
-    """The schedule that fits, with the intervals of its parameters; {} where none is known."""
+    """The first schedule that fits, with the intervals of its parameters, and the other decays that
+    fit `also`; {} where none is known."""
     steps, (r, width) = np.array(list(rates)), np.array(list(rates.values())).T
+    named: dict[str, Any] = {}
+    others: dict[str, None] = {"polynomial": None}  # any line is one
     for schedule in _schedules(steps, r, width * 1.001):  # what float64 rounds is certified here
+        if named and schedule.decay in others:
+            continue
         if intervals := parameter_intervals(r, steps, width, schedule):
-            return {"convention": convention_of(schedule), "schedule": asdict(schedule),
-                    "intervals": intervals}  # fmt: skip
-    return {}
+            named = named or {"convention": convention_of(schedule), "schedule": asdict(schedule),
+                              "intervals": intervals}  # fmt: skip
+            others[schedule.decay] = None
+    return {**named, "also": list(others)[2:]} if named else {}
 
 
 def _schedules(printed: Array, r: Array, width: Array) -> Iterator[Schedule]:
     """Schedules that fit in float64, the simplest first."""
-    for held, late in itertools.product((False, True), (0, 1, -1)):
+    for curved, held, late in itertools.product((False, True), (False, True), (0, 1, -1)):
         steps = np.maximum(printed - late, 0)
         for first, (peak, warmup) in itertools.product((1, 0), dict.fromkeys(_peaks(steps, r))):
             rising = steps < warmup
-            factor = _factor((steps[rising] + first) / warmup, r[rising], width[rising], peak)
+            part = (steps[rising] + first) / warmup
+            part = np.sin(np.pi / 2 * part) ** 2 if curved else part
+            factor = _factor(part, r[rising], width[rising], peak)
             if factor is None or (first and (factor or not warmup)):
                 continue
-            warm = {"warmup_steps": warmup, "warmup_factor": factor, "first": first, "late": late}
+            if curved and np.count_nonzero(rising) < _LEAST:
+                continue
+            warm: dict[str, Any] = {"warmup_steps": warmup, "warmup_factor": factor}
+            warm |= {"first": first, "late": late, "cosine_warmup": curved}
             tops = np.flatnonzero(r == peak)
             hold = int(steps[tops[-1]]) - warmup if held and tops.size else 0
             for begin in dict.fromkeys((warmup + hold, 0)) if hold > 0 or not held else ():
@@ -188,14 +200,36 @@ def _decays(u: Array, r: Array, width: Array, peak: float) -> Iterator[dict[str,
         gamma = float(f"{(max(r[k], 0.0) / peak) ** (1 / (u[k] or 1)):.{digits}g}")
         if np.all(np.abs(peak * gamma**u - r) <= width):
             yield {"decay": "exponential", "gamma": gamma}
-    k = int(lower[0])
-    yield {"decay": "step", "decay_steps": int(u[k]) or 1, "gamma": float(r[k]) / peak}
+    k, between = int(lower[0]), width[1:] + width[:-1]
+    stairs = {"decay": "step", "decay_steps": int(u[k]) or 1, "gamma": float(r[k]) / peak}
+    yield stairs
+    drops = u[1:][r[1:] < r[:-1] - between].tolist()
+    if len(drops) <= _STAIRS:
+        yield {**stairs, "milestones": tuple(drops)}
+    periods = [(0, u), *_periods(u, u[1:][r[1:] > r[:-1] + between])]
     lows = dict.fromkeys((0.0, float(f"{0.1 * peak:.9g}"), float(r[-1]), None))
-    for decay, clamped, low in itertools.product(_SHAPES, (True, False), lows):
+    choices = itertools.product(periods, _SHAPES, (True, False), lows)
+    for (restarts, place), decay, clamped, low in choices:
         endless, known = decay == "inverse_sqrt", low is not None
+        if decay == "polynomial" and not clamped:
+            continue
         # It has no floor and no end; and a line has one slope with any floor.
         if (not clamped and low == 0.0) if endless else known or decay == "cosine":
-            yield from _solved(decay, clamped, u, r, width, peak, low)
+            for found in _solved(decay, clamped, place, r, width, peak, low):
+                yield {**found, "restarts": restarts}
+
+
+def _periods(u: Array, starts: Array) -> Iterator[tuple[int, Array]]:
+    """How many times as long as the period before it each is, by the steps at which others than the
+    first start; and the places in the first period that u have."""
+    ends = np.array([0, *starts])
+    if not 0 < len(starts) <= _STAIRS or np.any(np.diff(ends) <= 0):
+        return
+    ratios = ends[2:] - ends[1:-1], ends[1:-1] - ends[:-2]
+    grow = round(float(np.max(ratios[0] / ratios[1]))) if len(starts) > 1 else 0
+    for restarts in (grow,) if grow else (1, 2, 3):
+        period = np.searchsorted(ends, u, "right") - 1
+        yield restarts, (u - ends[period]) / float(restarts) ** period
 
 
 @np.errstate(all="ignore")
@@ -205,7 +239,7 @@ def _solved(
     """The decay of the length that fits best, if it fits. `low`: its min_lr; None: solved for."""
     chosen = np.unique(np.linspace(0, len(r) - 1, _SAMPLE).round().astype(int))
     u, r, width = u[chosen], r[chosen], width[chosen]
-    lengths = np.geomspace(1, _LONGEST * (u[-1] or 1), 256)
+    lengths = np.geomspace(1, _LONGEST * (u.max() or 1), 256)
     for _ in range(_NARROWINGS):
         lengths = np.unique(lengths.round())
         part, power = u / lengths[:, None], np.ones((len(lengths), 1))

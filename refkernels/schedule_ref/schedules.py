@@ -2,14 +2,16 @@
 
     s = t - late                                       t, the step, counts from 0
     warm-up, s < W     max_lr (f + (1 - f) (s + first) / W)
+                       cosine_warmup: sin² of π/2 times the quotient in its place
     decay, s >= W      d(u),  u = s - W counted from the warm-up's end, or s from its start;
-                       max_lr for hold_steps before it
+                       max_lr for hold_steps before it; with `restarts` k, u counts from the start
+                       of its period, T in the first, k T in the second, k² T in the third
 
     constant           max_lr
     linear             max_lr - (max_lr - min_lr) u / T
     polynomial         min_lr + (max_lr - min_lr) (1 - u / T)^power
     cosine             min_lr + (max_lr - min_lr) cos²(π u / (2 T))
-    step               max_lr gamma^floor(u / T)
+    step               max_lr gamma^floor(u / T), or gamma^(how many milestones are at most u)
     exponential        max_lr gamma^u
     inverse_sqrt       max_lr (1 + u / T)^(-1/2)
 
@@ -26,7 +28,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -77,15 +78,19 @@ class Schedule:
     hold_steps: int = 0
     from_start: bool = False
     clamped: bool = True
+    restarts: int = 0
+    milestones: tuple[int, ...] = ()
+    cosine_warmup: bool = False
 
     def __post_init__(self) -> None:
         if as_text(self.decay, "decay") not in DECAYS:
             raise ValueError(f"decay is {self.decay!r}: it must be one of {', '.join(DECAYS)}.")
         numbers: dict[str, Any] = {"decay_steps": as_count(self.decay_steps, "decay_steps")}
-        for name in ("from_start", "clamped"):
+        for name in ("from_start", "clamped", "cosine_warmup"):
             as_flag(getattr(self, name), name)
-        for name in ("warmup_steps", "hold_steps", "first", "late"):
-            _whole(getattr(self, name), name)
+        for name in ("warmup_steps", "hold_steps", "restarts"):
+            numbers[name] = as_count(getattr(self, name), name, 0)
+        numbers["milestones"] = tuple(as_whole_numbers(self.milestones, "milestones").tolist())
         for name in ("max_lr", "min_lr", "power", "gamma", "warmup_factor"):
             numbers[name] = as_real(getattr(self, name), name)
             if not math.isfinite(numbers[name]):
@@ -93,11 +98,9 @@ class Schedule:
         vars(self).update(numbers)
         if not self.min_lr <= self.max_lr:
             raise ValueError(f"min_lr {self.min_lr!r} is more than max_lr {self.max_lr!r}.")
-        counts = min(self.warmup_steps, self.hold_steps)
-        if counts < 0 or self.first not in (0, 1) or self.late not in (-1, 0, 1):
-            raise ValueError(
-                "warmup_steps and hold_steps are 0 or more, first 0 or 1, and late -1, 0 or 1."
-            )
+        if self.first not in (0, 1) or self.late not in (-1, 0, 1):
+            raise ValueError("A schedule has first 0 or 1, and late -1, 0 or 1.")
+        numbers |= {"first": int(self.first), "late": int(self.late)}
         if self.decay == "polynomial" and not self.clamped and self.power != int(self.power):
             raise ValueError(
                 f"power is {self.power!r}: 1 - u / T has no such power beyond the end."
@@ -107,10 +110,14 @@ class Schedule:
         """The rate of a step: a fraction, or a function that gives a ball of Arb."""
         s, top, low = max(step - self.late, 0), Fraction(self.max_lr), Fraction(self.min_lr)
         if s < self.warmup_steps:
-            f = Fraction(self.warmup_factor)
-            return top * (f + (1 - f) * Fraction(s + self.first, self.warmup_steps))
+            f, part = Fraction(self.warmup_factor), Fraction(s + self.first, self.warmup_steps)
+            risen = _cosine(1 - part) if self.cosine_warmup else part
+            return _affine(top * f, top * (1 - f), risen)
         u = max((s if self.from_start else s - self.warmup_steps) - self.hold_steps, 0)
-        part = Fraction(min(u, self.decay_steps) if self.clamped else u, self.decay_steps)
+        period = self.decay_steps
+        while self.restarts and u >= period:
+            u, period = u - period, period * self.restarts
+        part = Fraction(min(u, period) if self.clamped else u, period)
         if self.decay == "constant":
             return top
         if self.decay == "cosine":
@@ -118,16 +125,13 @@ class Schedule:
         if self.decay in ("linear", "polynomial"):
             power = 1 if self.decay == "linear" else Fraction(self.power)
             return _affine(low, top - low, _power(1 - part, Fraction(power)))
-        stairs = self.decay_steps if self.decay == "step" else 1
-        base, exponent = Fraction(self.gamma), Fraction(u // stairs)
+        base, exponent = Fraction(self.gamma), Fraction(u)
+        if self.decay == "step":
+            passed = sum(milestone <= u for milestone in self.milestones)
+            exponent = Fraction(passed if self.milestones else u // period)
         if self.decay == "inverse_sqrt":
-            base, exponent = 1 + Fraction(u, self.decay_steps), Fraction(-1, 2)
+            base, exponent = 1 + Fraction(u, period), Fraction(-1, 2)
         return _affine(Fraction(0), top, _power(base, exponent))
-
-
-def _whole(value: Any, name: str) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} is of type {type(value).__name__}: it must be a whole number.")
 
 
 def _affine(low: Fraction, span: Fraction, share: Number) -> Number:
@@ -300,7 +304,8 @@ def parameter_intervals(
             low, high = np.minimum(*ends).max(), np.maximum(*ends).min()
             intervals[name] = value + float(low), value + float(high)
     counted = [name for name in ("warmup_steps", "hold_steps") if getattr(schedule, name)]
-    counted += ["decay_steps"] if schedule.decay not in ("constant", "exponential") else []
+    lasts = schedule.decay not in ("constant", "exponential") and not schedule.milestones
+    counted += ["decay_steps"] if lasts else []
     for name in counted:
         value = int(getattr(schedule, name))
         intervals[name] = _last(fits, name, value, -1), _last(fits, name, value, 1)

@@ -31,6 +31,21 @@ BERT = printed(lambda k: 5e-6 * k if k < 10 else 5e-5 * (1 - k / 100), 100, "{!r
 STAIRS = printed(lambda k: 0.1 * 0.1 ** (k // 30), 99)
 INVERSE = printed(lambda k: 1e-3 * min(k / 40, (40 / max(k, 1)) ** 0.5), 200)
 POWER = printed(lambda k: 1e-2 * (1 - k / 80) ** 0.9, 60, "lr: [{}]\n")
+STAGES = printed(lambda k: 0.1 * 0.2 ** ((k >= 30) + (k >= 80) + (k >= 90)), 120)
+SGDR = printed(
+    lambda k: 1e-3 * math.cos(math.pi * (k / 40 if k < 20 else (k - 20) / 80)) ** 2, 60
+)  # periods of 20 and 40 steps
+EQUAL = printed(
+    lambda k: 2e-4 * (k / 10 if k < 10 else math.cos(math.pi * ((k - 10) % 30) / 60) ** 2), 100
+)
+ONE_CYCLE = printed(
+    lambda k: (
+        4e-4 + 9.6e-3 * math.sin(math.pi * k / 58) ** 2
+        if k < 29
+        else 4e-8 + (1e-2 - 4e-8) * math.cos(math.pi * (k - 29) / 140) ** 2
+    ),
+    100,
+)
 HELD = printed(lambda k: min(k / 5, 1.0, 2.0 - k / 50), 90)
 FITS: dict[str, tuple[str, str, dict[str, float]]] = {  # intervals hold these parameters
     UNIRL: ("cosine", "as_asked", {"max_lr": 3e-4, "min_lr": 0.0, "decay_steps": 10}),
@@ -43,9 +58,25 @@ FITS: dict[str, tuple[str, str, dict[str, float]]] = {  # intervals hold these p
     INVERSE: ("inverse_sqrt", "as_asked", {"warmup_steps": 40, "decay_steps": 40}),
     POWER: ("polynomial", "as_asked", {"decay_steps": 80}),
     HELD: ("linear", "as_asked", {"warmup_steps": 5, "hold_steps": 45, "decay_steps": 50}),
+    STAGES: ("step", "as_asked", {"max_lr": 0.1}),
+    SGDR: ("cosine", "as_asked", {"decay_steps": 20}),
+    EQUAL: ("cosine", "as_asked", {"warmup_steps": 10, "decay_steps": 30}),
+    ONE_CYCLE: ("cosine", "as_asked", {"warmup_factor": 0.04, "decay_steps": 70}),
     "1e-3\n5e-4\n": ("none: one other rate shows no shape", "", {}),
     "1e-3\n5e-4\n7e-4\n2e-4\n9e-4\n": ("none", "", {}),
 }
+HOLDS: dict[str, dict[str, Any]] = {
+    STAGES: {"milestones": (30, 80, 90)},
+    SGDR: {"restarts": 2},
+    EQUAL: {"restarts": 1},
+    ONE_CYCLE: {"cosine_warmup": True},
+}
+
+
+def test_of_few_digits_the_other_decays_that_fit_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1e-3\n9e-4\n8e-4\n7e-4\n")
+    said = CliRunner().invoke(app, ["align", "--rates", str(tmp_path / "a.txt")]).stdout
+    assert "linear decay, cosine decay, inverse square root decay as well" in said
 
 
 @pytest.mark.parametrize("text", FITS, ids=lambda text: FITS[text][0])
@@ -54,7 +85,9 @@ def test_the_schedule_of_printed_rates_is_named_with_intervals(text: str, tmp_pa
     run: dict[str, Any] = compared(read_rates(tmp_path / "a.txt"))["runs"][0]
     decay, convention, parameters = FITS[text]
     assert (run or {"convention": ""})["convention"] == convention
-    assert not run or run["schedule"]["decay"] == decay
+    assert not run or (run["schedule"]["decay"], run["also"]) == (decay, [])
+    held = {"milestones": (), "restarts": 0, "cosine_warmup": False} | HOLDS.get(text, {})
+    assert not run or held == {key: run["schedule"][key] for key in held}
     for name, value in parameters.items():
         low, high = run["intervals"][name]
         assert low <= value <= high < value * 1.001 + 1e-7
@@ -98,6 +131,9 @@ def test_the_first_step_at_which_two_runs_part(tmp_path: Path) -> None:
         ("5 1\n4 1", "step 4 follows"),
         ("lr=[1, 2]", "line 1 has 2 rates"),
         ("1e-3 1e-4", "line 1 has 2 numbers"),
+        ("1e-3\nnan\n1e-3", "not finite"),
+        ("step 0: loss 1, lr: NaN", "not finite"),
+        ("[1e-3, Infinity]", "not finite"),
     ):
         (tmp_path / "a").write_text(text)
         refused = CliRunner().invoke(app, words)

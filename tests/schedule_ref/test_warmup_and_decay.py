@@ -18,17 +18,25 @@ BASE = Schedule(1e-3, "linear", decay_steps=90, warmup_steps=10)
 def by_hand(t: int, schedule: Schedule) -> Any:
     top, low = mpmath.mpf(schedule.max_lr), mpmath.mpf(schedule.min_lr)
     if t < schedule.warmup_steps:
-        f = mpmath.mpf(schedule.warmup_factor)
-        return top * (f + (1 - f) * mpmath.mpf(t) / schedule.warmup_steps)
+        f, risen = mpmath.mpf(schedule.warmup_factor), mpmath.mpf(t) / schedule.warmup_steps
+        risen = mpmath.sin(mpmath.pi * risen / 2) ** 2 if schedule.cosine_warmup else risen
+        return top * (f + (1 - f) * risen)
     u = max(t - schedule.warmup_steps - schedule.hold_steps, 0)
     part = mpmath.mpf(min(u, schedule.decay_steps)) / schedule.decay_steps
+    if schedule.restarts:  # as SGDR: 1 + m + ... + m^(i - 1) first periods are over
+        T, m = schedule.decay_steps, schedule.restarts
+        starts = [T * sum(m**k for k in range(i)) for i in range(12)]
+        i = max(i for i in range(12) if starts[i] <= u)
+        part = mpmath.mpf(u - starts[i]) / (T * m**i)
     span, gamma = top - low, mpmath.mpf(schedule.gamma)
     return {
         "constant": lambda: top,
         "linear": lambda: top - span * part,
         "polynomial": lambda: low + span * (1 - part) ** mpmath.mpf(schedule.power),
         "cosine": lambda: low + span * (1 + mpmath.cos(mpmath.pi * part)) / 2,
-        "step": lambda: top * gamma ** (u // schedule.decay_steps),
+        "step": lambda: (
+            top * gamma ** sum(m <= u for m in schedule.milestones or range(30, u + 1, 30))
+        ),
         "exponential": lambda: top * gamma**u,
         "inverse_sqrt": lambda: top / mpmath.sqrt(1 + mpmath.mpf(u) / schedule.decay_steps),
     }[schedule.decay]()
@@ -46,6 +54,9 @@ def by_hand(t: int, schedule: Schedule) -> Any:
         {"decay": "exponential", "gamma": 0.97},
         {"decay": "inverse_sqrt", "decay_steps": 7},
         {"decay": "linear", "hold_steps": 40, "decay_steps": 50},
+        {"decay": "cosine", "decay_steps": 13, "restarts": 2, "min_lr": 1e-6},
+        {"decay": "linear", "decay_steps": 17, "restarts": 1, "clamped": False},
+        {"decay": "step", "milestones": (7, 50, 90), "cosine_warmup": True, "warmup_factor": 0.04},
     ],
     ids=lambda options: options["decay"],
 )
@@ -96,6 +107,7 @@ def test_wrong_schedules_are_refused() -> None:
         ({"decay": "cosin"}, "one of constant, linear"),
         ({"min_lr": 1.0}, "is more than max_lr"),
         ({"first": 2}, "first 0 or 1"),
+        ({"restarts": -1}, "at least 0"),
         ({"decay": "polynomial", "power": 0.5, "clamped": False}, "beyond the end"),
     ):
         with pytest.raises(ValueError, match=says):

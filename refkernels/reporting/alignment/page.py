@@ -406,10 +406,15 @@ def rates(record: Record, lang: str = "en") -> str:
     for name, run in zip("AB", record["runs"], strict=False):
         schedule = run.get("schedule", {"decay": "unknown"})
         names = run.get("convention", "as_asked").split(" and ")
-        said = [words[f"rates:{schedule['decay']}"], *(words[f"rates:{one}"] for one in names)]
+        said = [words[f"rates:{one}"] for one in (schedule["decay"], *names)]
+        if others := [words[f"rates:{one}"] for one in run.get("also", ())]:
+            said.append(words("rates_also", decays=words["and_also"].join(others)))
         shown = [f"`{key}` {_within(*ends)}" for key, ends in run.get("intervals", {}).items()]
-        if key := own.get(schedule["decay"]):
-            shown.append(f"`{key}` {schedule[key]:.4g}")
+        keys = own.get(schedule["decay"], ""), "milestones", "restarts", "cosine_warmup"
+        held = {key: schedule[key] for key in keys if schedule.get(key)}
+        shown += [
+            f"`{k}` {v:.4g}" if isinstance(v, float) else f"`{k}` {v}" for k, v in held.items()
+        ]
         rows.append([name, words["and_also"].join(filter(None, said)), "; ".join(shown) or "–"])
     table = grid(words["rates_columns"], rows, "lll")
     if "parted" not in record:
