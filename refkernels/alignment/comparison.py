@@ -19,13 +19,14 @@ import numpy as np
 from refkernels.alignment.clipping import LEAST_SCALE, clipping, scaling
 from refkernels.alignment.local import LocalTruth
 from refkernels.alignment.matching import Matched, equal, oriented
-from refkernels.alignment.parts import cause
+from refkernels.alignment.parts import cause, coefficients
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
 from refkernels.alignment.suspect import Suspect
 from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
 
+_SUMMED = 2.0**-12  # relative: the weight of a rank's gradient in a sum, or a mean
 _CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip", "update"]
 
@@ -78,7 +79,9 @@ def departure(
             continue
         found_departure = None
         if line_a.batch_hash == line_b.batch_hash:
-            found_departure = _departure(a, b, tensors, matched, line_a, line_b, coarse or {})
+            found_departure = _departure(
+                run_a, run_b, tensors, matched, line_a, line_b, coarse or {}
+            )
         if found_departure is not None and found_departure.topic == "forward":
             return found_departure
         if found_departure is not None or max(a.world_size, b.world_size) > 1:
@@ -93,19 +96,22 @@ def departure(
 
 
 def _departure(
-    a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
-    line_b: StepLine, coarse: _Coarse,
+    run_a: Run, run_b: Run, tensors: tuple[StepTensors, StepTensors], matched: Matched,
+    line_a: StepLine, line_b: StepLine, coarse: _Coarse,
 ) -> Suspect | None:  # fmt: skip
+    a, b = run_a.first, run_b.first
     scale: float | None = 1.0
+    parted = None
     while scale is not None:
-        compared = _comparisons(a, b, tensors, matched, line_a, line_b, scale)
+        of_loss = scale if parted is not None and parted.stage == "loss" else 1.0
+        compared = _comparisons(a, b, tensors, matched, line_a, line_b, scale, of_loss)
         pairs = list(_resolved(compared, line_a.step, coarse))
         parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
         scale = None if parted is None or scale != 1.0 else _removed_factor(parted, pairs)
         if scale and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
             # Clipping by the norm removes any factor. Only where one run leaves its gradients as
             # they are or divides them, and the updates agree, has the other removed it itself.
-            scale = None if _clips(a, line_a.step) and _clips(b, line_b.step) else scale
+            scale = None if _clips(run_a, line_a.step) and _clips(run_b, line_b.step) else scale
     if parted is None:
         return None
     same_stage = [pair for pair in pairs if pair.stage == parted.stage]
@@ -128,9 +134,10 @@ def _resolved(pairs: Iterable[_Comparison], step: int, coarse: _Coarse) -> Itera
 
 
 def _removed_factor(parted: _Comparison, pairs: list[_Comparison]) -> float | None:
-    """The factor that scales a backward pass and is removed before the update, or None."""
+    """The factor that scales a backward pass, or the loss too, and is removed before the update: a
+    sum over ranks in place of a mean, say. None if there is none."""
     factor, updates = parted.factor, [pair for pair in pairs if pair.stage == "clip"]
-    if parted.stage not in ("backward", "gradient") or factor is None or factor <= 0.0:
+    if parted.stage not in ("loss", "backward", "gradient") or factor is None or factor <= 0.0:
         return None
     power = 2.0 ** round(math.log2(factor))
     scales = math.isclose(factor, power, rel_tol=2 * parted.digits)
@@ -139,9 +146,14 @@ def _removed_factor(parted: _Comparison, pairs: list[_Comparison]) -> float | No
     return power if scales else factor
 
 
-def _clips(rank: Rank, step: int) -> bool:
+def _clips(run: Run, step: int) -> bool:
     """Whether gradients are changed between the backward pass and the update, except by one
-    division by a whole number."""
+    division by a whole number, and by their sum or mean over ranks."""
+    rank = run.first
+    if rank.world_size > 1:
+        weights = coefficients(run, [one.tensors(step) for one in run.ranks if step in one.steps])
+        sums = (1.0, 1.0 / rank.world_size)
+        return not any(np.allclose(weights or math.nan, one, _SUMMED, 0.0) for one in sums)
     found = scaling(rank, step, rank.tensors(step))
     clip = None if found is None else clipping([found])
     return clip is not None and clip.scope != "none" and not clip.divisors
@@ -169,10 +181,10 @@ def _begin_alike(tensors_a: StepTensors, tensors_b: StepTensors, matched: Matche
 
 def _comparisons(
     a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
-    line_b: StepLine, scale: float = 1.0,
+    line_b: StepLine, scale: float = 1.0, of_loss: float = 1.0,
 ) -> Iterator[_Comparison]:  # fmt: skip
     """The comparisons of a step, up to the first random numbers that differ: values that depend on
-    these cannot be compared. `scale`: the scale of B's backward pass."""
+    these cannot be compared. `scale`: the scale of B's backward pass; `of_loss`: of its loss."""
     layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
     calls: dict[str, list[tuple[LayerCall, LayerCall]]] = {}
     for name in layers:
@@ -197,8 +209,8 @@ def _comparisons(
                     yield pair
     if line_a.loss is not None and line_b.loss is not None:
         dtype = formats.get(line_a.loss_dtype or "float32").storage
-        losses = [np.array([line.loss], dtype) for line in (line_a, line_b)]
-        yield from _compared_arrays("loss", "loss", "loss", {"0": losses[0]}, {"0": losses[1]})
+        losses = [{"0": np.array([line.loss], dtype)} for line in (line_a, line_b)]
+        yield from _compared_arrays("loss", "loss", "loss", *losses, scale=of_loss)
     for name in reversed(layers):
         for call_a, call_b in reversed(calls.get(name, [])):
             for what in ("cotangents", "input_gradients"):

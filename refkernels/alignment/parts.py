@@ -70,7 +70,7 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
     tensors = [[rank.tensors(step) for rank in run.ranks if step in rank.steps] for run in (a, b)]
     if any(len(one) != run.first.world_size for one, run in zip(tensors, (a, b), strict=True)):
         return None
-    received = [_coefficients(run, one) for run, one in zip((a, b), tensors, strict=True)]
+    received = [coefficients(run, one) for run, one in zip((a, b), tensors, strict=True)]
     if received[0] is None or received[1] is None:
         return None
     found = _cause_by(a, b, step, matched, tensors, received[0], received[1])
@@ -137,7 +137,7 @@ def _digits(calls: _Calls) -> float:
     return 2.0 ** (-formats.of(first.outputs["0"]).p / 2)
 
 
-def _coefficients(run: Run, tensors: Sequence[StepTensors]) -> list[float] | None:
+def coefficients(run: Run, tensors: Sequence[StepTensors]) -> list[float] | None:
     """The coefficient of each rank's gradient in the gradient that the first rank's update
     receives; None where no one coefficient serves all parameters."""
     rows, received = [], []

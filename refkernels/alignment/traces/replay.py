@@ -65,8 +65,12 @@ class RecordedProgram:
         if "trace/calls" not in header:
             raise Unseen("its calls were not recorded")
         record = json.loads(self.tensor("trace/calls").numpy().tobytes())
-        self.calls = [RecordedCall(k, *pair) for k, pair in enumerate(
-            (call, record["places"]) for call in record["calls"])]  # fmt: skip
+        shared = [k for k, call in enumerate(record["calls"]) if "c10d" in call[0]]
+        if shared:  # what comes behind depends on other processes
+            record |= {"calls": record["calls"][: shared[0]], "unseen": ["other processes"]}
+            record["gradients"] = {}
+        self.calls = [RecordedCall(k, call, record["places"])
+                      for k, call in enumerate(record["calls"])]  # fmt: skip
         self.leaves = {int(n): name for n, name in record["leaves"].items()}
         self.drawn = {int(n): name for n, name in record["drawn"].items()}
         self.gradients, self.outputs = record["gradients"], record["outputs"]
