@@ -1017,7 +1017,6 @@ def tracer(torch):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     named = (torch.dtype, torch.device, torch.layout, torch.memory_format)
-    own = (os.path.dirname(os.path.abspath(torch.__file__)) + os.sep, os.path.abspath(__file__))
 
     def plain(tensor):
         """Whether a tensor is its own memory and nothing else."""
@@ -1025,6 +1024,8 @@ def tracer(torch):
 
     class Trace(TorchDispatchMode):
         """`keep(key, tensor)` keeps a value; `leaves`: (key, tensor) of those kept elsewhere."""
+
+        own = (os.path.dirname(os.path.abspath(torch.__file__)) + os.sep, os.path.abspath(__file__))
 
         def __init__(self, keep, model=None, leaves=()):
             super().__init__()
@@ -1062,7 +1063,7 @@ def tracer(torch):
 
         def _place(self):
             frame = sys._getframe(2)
-            while frame is not None and frame.f_code.co_filename.startswith(own):
+            while frame is not None and frame.f_code.co_filename.startswith(self.own):
                 frame = frame.f_back
             line = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
             place = (self._stack[-1] if self._stack else "", *line)
@@ -1829,14 +1830,6 @@ class Capture:
         self._state = now
         self._entered = (name, self._inside) if entering else ()
 
-    def _note_last_draws(self):
-        """Note whether the first chosen step drew after its last layer; for later steps, whether
-        they drew at all."""
-        located = self._traced and (self._random["layers"] or self._random["before"])
-        if not located and self._framework.random_state() != self._state:
-            self._random["outside"] = True
-        self._traced = True
-
     def _watch_clip(self, clip):
         original = clip._dygraph_clip
 
@@ -1948,7 +1941,10 @@ class Capture:
             self._close_trace()
             text = json.dumps(self._trace.record(loss), separators=(",", ":"))
             self._tensors["trace/calls"] = "U8", np.frombuffer(text.encode("utf-8"), np.uint8)
-        self._note_last_draws()
+        located = self._traced and (self._random["layers"] or self._random["before"])
+        if not located and self._framework.random_state() != self._state:
+            self._random["outside"] = True  # after the last layer, or anywhere in a later step
+        self._traced = True
         if batch is not None:
             for path, leaf in _leaves(batch):
                 if self._framework.is_tensor(leaf):

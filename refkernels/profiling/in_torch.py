@@ -4,10 +4,10 @@
     python in_torch.py train.py                 a script, up to its first backward(): its loss
     trace = Trace(); with trace: y = model(x)   then trace.profile([y])
 
-A dispatch mode sees every ATen call and changes no bit of it. Afterwards the program runs again as
-it was, each call also in float64 on its own inputs: the difference is its *local error*. Then the
-whole program runs in float64, with derivatives: a local error times the derivative of the result by
-that call's output is what the call contributes to the result's error. One linear functional of the
+A dispatch mode sees every ATen call, changes no bit of it, and runs it also in float64 on its own
+inputs: the difference is its *local error*. Afterwards the whole program runs in float64, with
+derivatives: a local error times the derivative of the result by that call's output is what the call
+contributes to the result's error. One linear functional of the
 result misleads, since contributions cancel: shares are c² / Σ c² over several random ones. What a
 change would buy is no estimate: the program runs again, some of its calls in float64.
 
@@ -78,10 +78,17 @@ def read(value):
 
 class RecordedCall:
     """A call of the trace: its place, its function, its arguments with numbers for tensors, the
-    numbers of its results (None where it is no tensor) and their recorded norms."""
+    numbers of its results (None where it is no tensor) and their recorded norms.
+
+    Once judged, `errors`: the local error of each floating-point result, `local` in roundings;
+    `drawn`: results that every further run takes as they are, by number: random ones, decisions;
+    `decides`: whether it makes decisions of floating-point numbers; `seen`: whether float64 has
+    such a call, and its derivative; `overflowed`: how many elements are finite in one format only;
+    `rounds`: the number of a tensor of which the result is a rounding, by its bits."""
 
     fused = ""  # the call that this one is a part of
-    rounds = None  # the number of a tensor of which the result is a rounding, by its bits
+    errors, samples, drawn, local, rounds = [None], [None], {}, None, None
+    dtypes, seen, decides, overflowed = [], True, False, 0
 
     def __init__(self, index, record, places):
         name, args, kwargs, self.results, place, self.norms = record
@@ -131,14 +138,11 @@ def grouped(a, b, ends):
     """Products of groups, which end at these rows: of a's rows with a matrix each, of a's columns
     with b's rows, or of a matrix each with b's columns. Where groups end is a value, and may be
     another's behind an edit: so each product is of all rows, those of other groups being 0."""
-    rows = torch.arange(len(a) if b.dim() == 3 else b.shape[a.dim() - 2])
+    rows, ends = torch.arange(len(a) if b.dim() == 3 else b.shape[a.dim() - 2]), ends[:, None]
     starts = torch.cat((torch.zeros_like(ends[:1]), ends[:-1]))
-    inside = ((rows[:, None] >= starts) & (rows[:, None] < ends)).to(a.dtype).unbind(1)
-    if b.dim() == 3:
-        return sum(a * one[:, None] @ b[k] for k, one in enumerate(inside))
-    if a.dim() == 3:
-        return sum(a[k] @ (b * one) for k, one in enumerate(inside))
-    return torch.stack([a * one @ b for one in inside])
+    inside = ((rows >= starts) & (rows < ends)).to(a.dtype)
+    forms = {(2, 3): "gr,rk,gkn->rn", (3, 2): "gr,gmk,kr->mr", (2, 2): "gr,mr,rn->gmn"}
+    return torch.einsum(forms[a.dim(), b.dim()], inside, a, b)
 
 
 def run_wide(function, args, kwargs):
@@ -167,15 +171,15 @@ def is_view(function):
 
 
 class Trace(tracer(torch)):
-    """Records the calls that are made within it, and the values that no call makes."""
+    """Records the calls that are made within it, and the values that no call makes; judges them."""
+
+    own = (*tracer(torch).own, os.path.abspath(__file__))
 
     def __init__(self):
-        self.kept, self.begun, self.compiled = {}, False, False
+        self.kept, self.compiled = {}, False
+        self.dtypes, self.judged = {}, {}  # by number; calls, by index
+        self._bits = {}  # of integers: the number of the tensor whose bits they are, and itself
         super().__init__(lambda key, value: self.kept.update({key: value.detach().clone()}))
-
-    def __enter__(self):
-        self.begun = True
-        return super().__enter__()
 
     def _place(self):
         frame = None if self.compiled else sys._getframe(2)
@@ -190,22 +194,71 @@ class Trace(tracer(torch)):
     def _norm(self, value):
         return None
 
+    def _add(self, tensor):
+        number = super()._add(tensor)
+        self.dtypes[number] = tensor.dtype
+        return number
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        given, before = (args, kwargs or {}), (len(self.calls), {*self.drawn})
+        tensors = [leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, torch.Tensor)]
+        empty = "empty" in str(function)  # what it holds, others write
+        plain = not any(map(floating, tensors)) or empty or is_view(function)
+        wide = None if plain else tree_map(widened, given)
+        result = super().__torch_dispatch__(function, types, args, kwargs)
+        if len(self.calls) > before[0]:
+            call = RecordedCall(len(self.calls) - 1, self.calls[-1], list(self.places))
+            call.dtypes = [self.dtypes.get(number) for number in call.results]
+            self.judged[call.index] = call
+            wide = wide if self.drawn.keys() == before[1] else None
+            self._judge(call, tensors, wide, tree_flatten(result)[0])
+        return result
+
+    def _judge(self, call, tensors, wide, results):
+        """Compare a call's results with those of float64; `wide`: its arguments, if it has any."""
+        call.errors, call.samples, call.drawn, exact = [], [], {}, [None] * len(results)
+        if wide is not None:
+            try:
+                exact = tree_flatten(run_wide(call.function, *wide))[0]
+            except (RuntimeError, NotImplementedError, TypeError):
+                call.seen = False
+        sources = [self._bits[number] for number in call.numbers if number in self._bits]
+        if call.bits and floating(tensors[0]):
+            sources = [(call.numbers[0], widened(tensors[0]))]
+        for number, value, truth in zip(call.results, results, exact):
+            value = value if isinstance(value, torch.Tensor) else None
+            if sources and value is not None and not floating(value):
+                self._bits[number] = sources[0]
+            elif sources and call.bits and is_rounding(value, sources[0][1]):
+                call.rounds, truth = sources[0]
+            apart = floating(value) and floating(truth) and value.shape == truth.shape
+            error, overflowed = difference(value, truth) if apart else (None, 0)
+            call.overflowed += overflowed
+            call.errors.append(error)
+            if apart and call.local is None and value.numel():
+                call.local = local_error(error, truth, value.dtype)
+            call.decides |= value is not None and wide is not None and not floating(value)
+            others = truth is None or not floating(value)
+            if value is not None and not (is_view(call.function) or number in self._bits):
+                call.drawn.update({number: value.detach().clone()} if others else {})
+            call.samples.append(sample(value).clone() if floating(value) else None)
+
     def profile(self, outputs):
         """The record of the program whose results are `outputs`, tensors that a call made."""
         if self.unseen:
             names = ", ".join(sorted(self.unseen))
             raise ProgramRefused("Tensors of a class of their own (%s) are not profiled." % names)
         tensors = [leaf for leaf in tree_flatten(outputs)[0] if floating(leaf)]
-        made = {number for call in self.calls for number in call[3]}
-        numbers = [number for number in map(self._known, tensors) if number in made - {None}]
-        if not numbers:
+        results = {self._known(tensor): tensor.detach() for tensor in tensors}
+        results = {n: tensor for n, tensor in results.items() if n not in (None, *self.leaves)}
+        if not results:
             raise ProgramRefused(
                 "No floating-point result of the program was made by a call that was seen: return "
                 "it from the function, or call backward() on it."
             )
         if all(t.dtype == torch.float64 for t in tensors):
             raise ProgramRefused("The program computes in float64, which float64 cannot judge.")
-        return Attribution(self, numbers).record()
+        return Attribution(self, results).record()
 
 
 def sample(value):
@@ -238,54 +291,49 @@ def difference(value, truth):
     return (error if size else None), overflowed
 
 
+def is_rounding(value, whole):
+    """Whether a number whose bits were changed is a rounding of the whole one."""
+    same = value.shape == whole.shape
+    return same and not bool(((value.double() - whole).abs() > ROUNDS * whole.abs()).any())
+
+
 def local_error(error, truth, dtype):
     """The root mean square of the error, in roundings: half an ulp of a number of the result's
     size."""
-    if error is None:
-        return 0.0
     size = rms(truth) * torch.finfo(dtype).eps / 2
-    return rms(error) / size if size else 0.0
+    return rms(error) / size if size and error is not None else 0.0
 
 
 class Replay:
     """The recorded program once more: in float64 where `wide(call)`, elsewhere as it was."""
 
     def __init__(self, program, wide, derivatives=False):
-        self.values, self.samples, self.edges, self.dtypes, self.flipped = {}, {}, {}, {}, []
+        self.values, self.samples, self.edges, self.flipped = {}, {}, {}, []
         self._program, self._wide, self._derivatives = program, wide, derivatives
         for call in program.calls:
             self._run(call)
 
-    def _value(self, number, wide, as_is=False):
-        """A tensor of the trace, in float64 or in the format that the program had."""
-        if number not in self.values:
-            leaf = self._program.leaves[number]
-            self.values[number], self.dtypes[number] = self._leaf(leaf, wide), leaf.dtype
-        value = self.values[number]
-        dtype = torch.float64 if wide else self.dtypes[number]
+    def _given(self, item, wide, as_is=False):
+        """An argument; a tensor in float64, in the format that the program had, or as it is."""
+        if not isinstance(item, TensorNumber):
+            return widened(item) if wide else item
+        if item.number not in self.values:
+            self.values[item.number] = self._leaf(self._program.leaves[item.number], wide)
+        value = self.values[item.number]
+        dtype = torch.float64 if wide else self._program.dtypes[item.number]
         return value.to(dtype) if floating(value) and not as_is else value
-
-    def _given(self, call, wide):
-        as_is = call.function is ATEN._to_copy.default  # rounds to its own format alone
-
-        def given(item):
-            return self._value(item.number, wide, as_is) if isinstance(item, TensorNumber) else item
-
-        return tree_map(given, (call.args, call.kwargs))
 
     def _run(self, call):
         asked = self._wide(call) and call.seen
         wide = asked and not call.bits
-        args, kwargs = self._given(call, wide)
+        as_is = call.function is ATEN._to_copy.default  # rounds to its own format alone
+        given = functools.partial(self._given, wide=wide, as_is=as_is)
+        args, kwargs = tree_map(given, (call.args, call.kwargs))
         counts = self._derivatives and call.decides and call.seen
         results = [None] * len(call.results)
         if asked and call.rounds is not None:
-            results = [self._value(call.rounds, True) * 1.0]
+            results = [self._given(TensorNumber(call.rounds), True) * 1.0]
         elif counts or not all(number in call.drawn for number in call.results):
-            if wide:
-                args, kwargs = tree_map(
-                    lambda v: v if isinstance(v, torch.Tensor) else widened(v), (args, kwargs)
-                )
             run = run_wide if wide else lambda function, args, kwargs: function(*args, **kwargs)
             try:
                 results = tree_flatten(run(call.function, args, kwargs))[0]
@@ -304,7 +352,7 @@ class Replay:
             if self._derivatives and floating(value) and number not in call.drawn:
                 self.samples[id(call), k] = sample(value.detach()).clone()  # not yet overwritten
             if number is not None:
-                self.values[number], self.dtypes[number] = value, call.dtypes[k]
+                self.values[number] = value
                 if self._derivatives and value.requires_grad:
                     edge = torch.autograd.graph.get_gradient_edge(value)
                     self.edges.setdefault(id(call), {})[k] = edge
@@ -315,99 +363,33 @@ class Replay:
         return value.requires_grad_() * 1.0 if self._derivatives and floating(value) else value
 
 
-class JudgedRun(Replay):
-    """The program as it was, each call also in float64 on its own inputs. Of each call: `errors`,
-    the local error of each floating-point result; `drawn`, results that every further run takes as
-    they are, by number: random ones, decisions; `decides`, whether it makes decisions of
-    floating-point numbers; `seen`, whether float64 has such a call, and its derivative;
-    `overflowed`, how many elements are finite in one format only."""
-
-    def __init__(self, program):
-        self._bits = {}  # integers' numbers: that of the floating-point tensor whose bits they are
-        super().__init__(program, lambda call: False)
-
-    def _run(self, call):
-        call.dtypes, call.errors, call.samples, call.local = [], [], [], None
-        call.seen, call.decides, call.overflowed = True, False, 0
-        drawn = self._program.drawn if call.draws else {}  # a later call may write to it
-        call.drawn = {n: drawn[n] for n in call.results if n in drawn}
-        call.dtypes = [call.drawn[n].dtype if n in call.drawn else None for n in call.results]
-        given = self._given(call, False)
-        takes = any(map(floating, tree_flatten(given)[0]))
-        empty = "empty" in call.name  # what it holds, others write
-        plain = not takes or call.drawn or empty or is_view(call.function)
-        wide = None if plain else tree_map(widened, given)
-        super()._run(call)
-        values = [self.values.get(number) for number in call.results]
-        exact = [None] * len(values)
-        if wide is not None:
-            try:
-                exact = tree_flatten(run_wide(call.function, *wide))[0]
-            except (RuntimeError, NotImplementedError, TypeError):
-                call.seen = False
-        call.dtypes = [None if value is None else value.dtype for value in values]
-        sources = [self._bits[number] for number in call.numbers if number in self._bits]
-        sources = call.numbers[:1] if call.bits and takes else sources
-        for number, value, truth in zip(call.results, values, exact):
-            apart = floating(value) and floating(truth) and value.shape == truth.shape
-            error, overflowed = difference(value, truth) if apart else (None, 0)
-            if sources and value is not None and not floating(value):
-                self._bits[number] = sources[0]
-            elif sources and call.bits:
-                error = self._rounding(call, sources[0], value)
-            call.overflowed += overflowed
-            call.errors.append(error)
-            if apart and call.local is None and value.numel():
-                call.local = local_error(error, truth, value.dtype)
-            call.decides |= value is not None and wide is not None and not floating(value)
-            if value is not None:
-                self.dtypes[number] = value.dtype
-                others = truth is None or not floating(value)
-                if not is_view(call.function) and others and number not in self._bits:
-                    call.drawn[number] = value.detach().clone()
-            call.samples.append(sample(value).clone() if floating(value) else None)
-
-    def _rounding(self, call, source, value):
-        """The error of a number whose bits were changed, where it is a rounding; in float64 it is
-        that number then."""
-        whole = widened(self.values[source])
-        error, _ = difference(value, whole) if whole.shape == value.shape else (None, 0)
-        if error is None or bool((error.abs() > ROUNDS * whole.abs()).any()):
-            return None
-        call.rounds, call.local = source, local_error(error, whole, value.dtype)
-        return error
-
-
 class Attribution:
     """What a trace shows of its results."""
 
     def __init__(self, trace, outputs):
-        self.outputs, self.compiled = outputs, trace.compiled
+        """`outputs`: the results' tensors, by number."""
+        self.outputs, self.compiled, self.dtypes = outputs, trace.compiled, trace.dtypes
         record = trace.record()
-        calls = [RecordedCall(k, call, record["places"]) for k, call in enumerate(record["calls"])]
+        calls = [trace.judged.get(k) or RecordedCall(k, call, record["places"])
+                 for k, call in enumerate(record["calls"])]  # fmt: skip
         needed, kept = set(outputs), []
         for call in reversed(calls):
             if needed & {*call.results} or (kept and call.writes):
                 needed |= {*call.numbers}
                 kept.append(call)
         self.calls = kept[::-1]
-        self.leaves, self.drawn = (
-            {number: trace.kept[key] for number, key in record[word].items()}
-            for word in ("leaves", "drawn")
-        )
-        with torch.no_grad():
-            judged = JudgedRun(self)
+        self.leaves = {number: trace.kept[key] for number, key in record["leaves"].items()}
         with torch.enable_grad():
             self.truth = Replay(self, lambda call: True, derivatives=True)
-        self.before = self._error(judged)
+        self.before = self._error(outputs)
 
-    def _error(self, run):
-        """The results' error of a run against the float64 run, one vector, each result by its own
-        size."""
+    def _error(self, values):
+        """The error of the results' values against the float64 run, one vector, each result by its
+        own size."""
         parts = []
         for number in self.outputs:
             exact = self.truth.values[number].detach()
-            error, _ = difference(run.values[number], exact)
+            error, _ = difference(values[number], exact)
             error = torch.zeros_like(exact) if error is None else error
             parts.append(error.reshape(-1) / (rms(exact) or 1.0))
         return torch.cat(parts)
@@ -443,7 +425,7 @@ class Attribution:
     def _gain(self, key, keys_of):
         """What becomes of the error where the calls of one key run in float64."""
         with torch.no_grad():
-            after = self._error(Replay(self, lambda call: key in keys_of(call)))
+            after = self._error(Replay(self, lambda call: key in keys_of(call)).values)
         return 1.0 - rms(after) / (rms(self.before) or 1.0)
 
     def record(self):
@@ -467,24 +449,22 @@ class Attribution:
             "overflowed": [told(c, elements=c.overflowed) for c in calls if c.overflowed],
             "flipped": [told(c, flipped=n, of=of) for c, n, of in self.truth.flipped if n],
         }
-        power = power / (float(power.sum()) or 1.0)
-        parts = {name: self._grouped(keys_of, power) for name, keys_of in groups.items()}
-        return {**record, **parts, "timeline": self._timeline(power)}
+        for call, part in zip(calls, (power / (float(power.sum()) or 1.0)).tolist()):
+            call.share = part
+        parts = {name: self._grouped(keys_of) for name, keys_of in groups.items()}
+        return {**record, **parts, "timeline": self._timeline()}
 
-    def _grouped(self, keys_of, power):
-        members = {}
-        for j, call in enumerate(self.calls):
+    def _grouped(self, keys_of):
+        members, rows = {}, []
+        for call in self.calls:
             for key in keys_of(call):
-                members.setdefault(key, []).append(j)
-        shares = {key: float(power[js].sum()) for key, js in members.items()}
-        order = sorted(members, key=lambda key: -shares[key])
-        rows = []
-        for rank, key in enumerate(order):
-            calls = [self.calls[j] for j in members[key]]
+                members.setdefault(key, []).append(call)
+        shares = {key: sum(call.share for call in calls) for key, calls in members.items()}
+        for rank, key in enumerate(sorted(members, key=lambda key: -shares[key])):
+            calls, by_op = members[key], collections.Counter()
+            for call in calls:
+                by_op[call.word] += call.share
             judged = [call.local for call in calls if call.local is not None]
-            by_op = collections.Counter()
-            for j in members[key]:
-                by_op[self.calls[j].word] += float(power[j])
             ops = [op for op, part in by_op.most_common() if part] or list(by_op)
             heavy = rank < HEAVIEST and shares[key] > LEAST
             module = key if isinstance(key, str) else key[0]
@@ -493,11 +473,11 @@ class Attribution:
             rows.append(dict(row, formats=formats_of(calls), roundings=max(judged, default=None)))
         return rows
 
-    def _timeline(self, power):
+    def _timeline(self):
         """Of every call with a floating-point result: its share, its own error and the one that has
         come together, both against the size of the result."""
         points = []
-        for j, call in enumerate(self.calls):
+        for call in self.calls:
             for k in range(len(call.results)):
                 exact = self.truth.samples.get((id(call), k))
                 if call.local is None or exact is None or exact.shape != call.samples[k].shape:
@@ -505,7 +485,7 @@ class Attribution:
                 size = rms(exact) or 1.0
                 error, (apart, _) = call.errors[k], difference(call.samples[k], exact)
                 sizes = [0.0 if one is None else rms(one) / size for one in (error, apart)]
-                own = dict(place(call), op=call.word, share=float(power[j]))
+                own = dict(place(call), op=call.word, share=call.share)
                 points.append(dict(own, local=sizes[0], accumulated=sizes[1]))
                 break
         return points
@@ -546,7 +526,7 @@ def of_script(path, arguments):
     trace, before = Trace(), [path, *arguments]
 
     def begin(module, inputs):
-        if not trace.begun:
+        if not trace._hooks:
             trace.__enter__()
             trace._enter_module(module, inputs)
 
@@ -566,7 +546,7 @@ def of_script(path, arguments):
     finally:
         hook.remove()
         torch.Tensor.backward, sys.argv = own, argv
-        if trace.begun:
+        if trace._hooks:
             trace.__exit__(None, None, None)
     return trace.profile([loss])
 
