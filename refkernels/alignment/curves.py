@@ -60,7 +60,9 @@ def of_pair(
     length, saturated_at = _compared_steps(all_curves, dtype, seeds)
     all_curves = all_curves[:, :length]
     middle = np.mean(all_curves, axis=0)
-    ulp = _ulp(middle, dtype)
+    format = formats.get(str(dtype))
+    _, exponents = np.frexp(np.maximum(np.abs(middle), format.min_normal))
+    ulp = np.ldexp(1.0, exponents - format.p)
     spread = np.maximum(np.std(all_curves, axis=0, ddof=1), ulp)
     scaled = all_curves / spread
     first, second = np.triu_indices(len(all_curves), 1)
@@ -134,12 +136,6 @@ def _compared_steps(all_curves: Curves, dtype: Any, seeds: Curves | None) -> tup
     saturated = np.nonzero(within >= between)[0]
     saturated = saturated[saturated > 0]  # before the first update all runs begin alike
     return (int(saturated[0]), int(saturated[0])) if saturated.size else (length, None)
-
-
-def _ulp(losses: Curve, dtype: Any) -> Curve:
-    format = formats.get(str(dtype))
-    _, exponents = np.frexp(np.maximum(np.abs(losses), format.min_normal))
-    return np.ldexp(1.0, exponents - format.p)
 
 
 def growth(spread: Curve) -> float | None:

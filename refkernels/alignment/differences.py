@@ -368,7 +368,9 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         updates: list[list[float]] = []
         for rank, group in ((a, group_a), (b, group_b)):
             rated = [
-                (line, rate) for line in rank.lines if (rate := _rate(line, group)) is not None
+                (line, line.lr[group])
+                for line in rank.lines
+                if line.lr is not None and group is not None and group < len(line.lr)
             ]
             seen.append({line.step: rate for line, rate in rated})
             updates.append([r for line, r in rated if line.updates and not rank.skipped(line)])
@@ -434,10 +436,6 @@ def _moved(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         if names:
             details = {"run": run, "more": len(names) - 1}
             yield Suspect("optimizer", names[0], step=first, kind="moved", details=details)
-
-
-def _rate(line: StepLine, group: int | None) -> float | None:
-    return None if line.lr is None or group is None else dict(enumerate(line.lr)).get(group)
 
 
 def _setup(a: Run, b: Run) -> Iterator[Suspect]:

@@ -7,14 +7,17 @@ What another run has asked and answered with the same bits is judged once.
 
 from __future__ import annotations
 
+import functools
+import json
 import math
 from collections.abc import Callable, Container, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from refkernels.alignment.causes import numerical
+from refkernels import registry
 from refkernels.alignment.layers import read_layers
 from refkernels.alignment.question import Array, CapturedQuestion, Place, Read, Unjudged
 from refkernels.alignment.run import Rank, Run
@@ -42,6 +45,16 @@ _DENOMINATORS = frozenset(
 _Causes = dict[str, dict[str, Any]]  # by output
 Judged = dict[bytes, list["LocalJudgement"]]  # by the digest of a question and its answer
 _SEARCHES = 2  # searches for one op and type before its cause is taken to be the same
+# Causes that keep any op's definition: they round worse, or store numbers in a narrower format.
+_NUMERICAL = frozenset(json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")))
+
+
+@functools.cache
+def numerical(op: str, cause: str | None) -> bool:
+    """Whether a cause equals the op in exact arithmetic: one that any op may have, or an unstable
+    way to compute this op (`Fault.unstable`)."""
+    faults = getattr(registry.get(op).definition, "faults", ())
+    return cause in _NUMERICAL or any(one.cause == cause and one.unstable for one in faults)
 
 
 @dataclass(frozen=True)

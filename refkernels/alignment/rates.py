@@ -201,11 +201,10 @@ def _decays(u: Array, r: Array, width: Array, peak: float) -> Iterator[dict[str,
         if np.all(np.abs(peak * gamma**u - r) <= width):
             yield {"decay": "exponential", "gamma": gamma}
     k, between = int(lower[0]), width[1:] + width[:-1]
-    stairs = {"decay": "step", "decay_steps": int(u[k]) or 1, "gamma": float(r[k]) / peak}
-    yield stairs
     drops = u[1:][r[1:] < r[:-1] - between].tolist()
-    if len(drops) <= _STAIRS:
-        yield {**stairs, "milestones": tuple(drops)}
+    stairs = {"decay": "step", "decay_steps": int(u[k]) or 1, "gamma": float(r[k]) / peak}
+    for milestones in ((), drops[:_STAIRS]) if len(drops) <= len(r) // 2 else ():
+        yield {**stairs, "milestones": tuple(milestones)}
     periods = [(0, u), *_periods(u, u[1:][r[1:] > r[:-1] + between])]
     lows = dict.fromkeys((0.0, float(f"{0.1 * peak:.9g}"), float(r[-1]), None))
     choices = itertools.product(periods, _SHAPES, (True, False), lows)

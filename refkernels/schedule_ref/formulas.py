@@ -34,9 +34,7 @@ def formula(
     """min_lr + delta (1 + cos(pi t / T)), every operation rounded to float32 or float64; steps of
     any shape. `formula_bound` bounds its error. Raises as `cosine_decay` does, TypeError for a
     `cosine` that is not such a function, and ValueError for another format."""
-    part, kind, low, delta = _start(step, format, **decay)
-    result: Array = low + delta * (kind(1) + _values(cosine, kind(np.pi) * part))
-    return result
+    return _computed(step, format, cosine, **decay)
 
 
 @with_default_fenv
@@ -45,10 +43,7 @@ def clipped(
 ) -> Array:
     """min_lr + delta max(1 + cos(pi t / T), 0): the rate cannot fall below min_lr, but is min_lr
     wherever the cosine's error exceeds 1 + cos. Raises as `formula` does."""
-    part, kind, low, delta = _start(step, format, **decay)
-    left = np.maximum(kind(1) + _values(cosine, kind(np.pi) * part), kind(0))
-    result: Array = low + delta * left
-    return result
+    return _computed(step, format, cosine, least=0.0, **decay)
 
 
 @with_default_fenv
@@ -57,9 +52,7 @@ def through_sine(
 ) -> Array:
     """min_lr + delta (1 + sin(pi (t / T + 1/2))): another operator with the same cancellation.
     Raises as `formula` does."""
-    part, kind, low, delta = _start(step, format, **decay)
-    result: Array = low + delta * (kind(1) + _values(sine, kind(np.pi) * (part + kind(0.5))))
-    return result
+    return _computed(step, format, sine, turned=0.5, **decay)
 
 
 @with_default_fenv
@@ -94,20 +87,20 @@ def formula_bound(
     return result
 
 
-def _values(kernel: Kernel, angle: Array) -> Array:
-    """The values of the caller's cosine or sine, one number for each angle."""
-    return as_float_array(kernel(angle), "the answer").reshape(np.shape(angle))
-
-
-def _start(
-    step: npt.ArrayLike, format: Format | str, *, min_lr: float, max_lr: float, decay_steps: int
-) -> tuple[Array, Any, Any, Any]:
-    """t / T, the scalar type, min_lr and delta."""
-    target = _computed_in(format)
+def _computed(
+    step: npt.ArrayLike, format: Format | str, kernel: Kernel, *, min_lr: float, max_lr: float,
+    decay_steps: int, turned: float = 0.0, least: float = -np.inf,
+) -> Array:  # fmt: skip
+    """min_lr + delta max(1 + kernel(pi (t / T + turned)), least), each operation rounded."""
+    kind = np.dtype(_computed_in(format).storage).type
     steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
-    kind = np.dtype(target.storage).type
     part = np.minimum(steps, decay_steps).astype(kind) / kind(decay_steps)
-    return part, kind, kind(min_lr), kind(0.5 * (max_lr - min_lr))
+    angle = kind(np.pi) * (part + kind(turned))
+    value = as_float_array(kernel(angle), "the answer").reshape(np.shape(angle))
+    result: Array = kind(min_lr) + kind(0.5 * (max_lr - min_lr)) * np.maximum(
+        kind(1) + value, kind(least)
+    )
+    return result
 
 
 def _computed_in(format: Format | str) -> Format:

@@ -251,7 +251,8 @@ def compare(path_a, path_b):
         return record
     if in_pieces(pair):
         return record
-    if redrawn(pair):
+    lone = (makers(side, pair.without(side, side.results())) for side in sides)
+    if all(any(call.draws for call in calls) for calls in lone):  # both begin with random numbers
         record["unseen"].append({"run": "B", "reason": "it drew other random numbers than A"})
         return record
     found, behind = record["differences"], [side.cut() for side in sides]
@@ -271,12 +272,6 @@ def compare(path_a, path_b):
         if not found:
             record["unseen"].append({"run": "A", "reason": str(reason)})
     return record
-
-
-def redrawn(pair):
-    """Whether what both results depend on without partner begins with random numbers."""
-    lone = (makers(side, pair.without(side, side.results())) for side in (pair.a, pair.b))
-    return all(any(call.draws for call in calls) for calls in lone)
 
 
 def in_pieces(pair):

@@ -6,7 +6,7 @@ Everything comes from the record that `Alignment.to_dict` returns.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from refkernels.reporting.answer.facts import says
@@ -25,9 +25,11 @@ def markdown(alignment: Record, lang: str = "en") -> str:
     words = words_of(lang)
     parts = [
         brief(alignment, lang).rstrip(),
-        _folded(words["null_directions"], _null(alignment)),
-        _folded(words["unjudged"], _unjudged(alignment)),
-        _folded(words["not_captured"], _missing(alignment)),
+        _by_run(alignment, words["null_directions"], alignment["null_directions"], code),
+        *(
+            _by_run(alignment, words[key], [local[key] for local in alignment["local"]], shown)
+            for key, shown in (("unjudged", _gap), ("not_captured", escaped))
+        ),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -360,23 +362,17 @@ def _notes(alignment: Record, words: Texts) -> str:
     return _section(words["notes_alone" if _is_one_run(alignment) else "notes"], "\n".join(lines))
 
 
-def _null(alignment: Record) -> list[str]:
-    sides = zip(_names(alignment), alignment["null_directions"], strict=True)
-    return [f"- {name}: {code(one)}" for name, directions in sides for one in directions]
+def _by_run(
+    alignment: Record, title: str, found: Iterable[Iterable[Any]], shown: Callable[[Any], str]
+) -> str:
+    """A folded list of what was found in each run."""
+    sides = zip(_names(alignment), found, strict=True)
+    lines = [f"- {name}: {shown(one)}" for name, listed in sides for one in listed]
+    return _folded(title, list(dict.fromkeys(lines)))
 
 
-def _unjudged(alignment: Record) -> list[str]:
-    lines = {
-        f"- {name}: {escaped(gap['name'])} ({escaped(gap['type'])}): {escaped(gap['reason'])}": 0
-        for name, local in zip(_names(alignment), alignment["local"], strict=True)
-        for gap in local["unjudged"]
-    }
-    return list(lines)
-
-
-def _missing(alignment: Record) -> list[str]:
-    sides = zip(_names(alignment), alignment["local"], strict=True)
-    return [f"- {name}: {escaped(one)}" for name, local in sides for one in local["not_captured"]]
+def _gap(gap: Record) -> str:
+    return f"{escaped(gap['name'])} ({escaped(gap['type'])}): {escaped(gap['reason'])}"
 
 
 def _short(value: Any) -> str:
@@ -412,9 +408,7 @@ def rates(record: Record, lang: str = "en") -> str:
         shown = [f"`{key}` {_within(*ends)}" for key, ends in run.get("intervals", {}).items()]
         keys = own.get(schedule["decay"], ""), "milestones", "restarts", "cosine_warmup"
         held = {key: schedule[key] for key in keys if schedule.get(key)}
-        shown += [
-            f"`{k}` {v:.4g}" if isinstance(v, float) else f"`{k}` {v}" for k, v in held.items()
-        ]
+        shown += [f"`{k}` {f'{v:.4g}' if isinstance(v, float) else v}" for k, v in held.items()]
         rows.append([name, words["and_also"].join(filter(None, said)), "; ".join(shown) or "–"])
     table = grid(words["rates_columns"], rows, "lll")
     if "parted" not in record:
