@@ -113,7 +113,9 @@ class _LayerReader:
         groups = [calls] if joins or len(calls) == 1 else [(call,) for call in calls]
         weights = dict(self._weights())
         for group in groups:
-            outputs = self._joined([self._output(call) for call in group])
+            if several := [len(call.outputs) for call in group if len(call.outputs) != 1]:
+                raise NotJudged(f"it has {several[0]} recorded outputs")
+            outputs = self._joined([next(iter(call.outputs.values())) for call in group])
             inputs = {**self._inputs(group), **weights}
             yield self._question(place, "forward", inputs, {self.op.outputs[0]: outputs})
             cotangents = [call.cotangents.get("0") for call in group]
@@ -204,11 +206,6 @@ class _LayerReader:
         if len({array.shape[1:] for array in arrays}) > 1 or any(not one.ndim for one in arrays):
             raise NotJudged("its calls have different shapes")
         return np.concatenate(arrays)
-
-    def _output(self, call: LayerCall) -> Array:
-        if len(call.outputs) != 1:
-            raise NotJudged(f"it has {len(call.outputs)} recorded outputs")
-        return next(iter(call.outputs.values()))
 
     @property
     def _parameters(self) -> dict[str, str]:

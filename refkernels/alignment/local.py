@@ -310,15 +310,15 @@ def _judgement(
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
         attributed=fit.ordinary or not unexplained, errors=fit.errors, users=question.users,
         declared=cause_of_output.get("cause") in question.own and not fit.ordinary,
-        bias=_bias(problem, output, answer), **_size(question, problem, output, answer, fit),
-        **cause_of_output,
+        **_size(question, problem, output, answer, fit), **cause_of_output,
     )  # fmt: skip
 
 
 def _size(
     question: CapturedQuestion, problem: Problem, output: str, answer: Array, fit: Fit
 ) -> dict[str, Any]:
-    """The size of an output's errors, apart from its bound."""
+    """The size of an output's errors, apart from its bound, and their bias: the mean of the signed
+    errors, in floats, in its own standard deviations."""
     exact = np.asarray(problem.truth.reference[output])
     format = problem.format_of(output)
     errors = np.abs(to_float64(answer) - exact)
@@ -334,16 +334,9 @@ def _size(
         norms[0] * half_of_digits > norms[1] or (number(fit.over_bound) or 0.0) > half_of_digits
     )
     apart = norms[0] / norms[1] if norms[1] else math.inf if norms[0] else 0.0
-    return {"negligible": negligible and not question.parts, "gross": gross, "apart": apart}
-
-
-def _bias(problem: Problem, output: str, answer: Array) -> float:
-    """Mean of the signed errors, in floats, in its own standard deviations; 0 for a few errors."""
-    reference = problem.truth.reference[output]
-    signed = steps(answer.reshape(-1), reference.reshape(-1))
-    signed = signed[np.abs(signed) < 2.0**31]
-    signed = signed[signed != 0.0]
-    if signed.size < _FEW:
-        return 0.0
-    spread = math.sqrt(float(np.mean(np.square(signed))))
-    return float(np.mean(signed)) * math.sqrt(signed.size) / spread
+    signed = steps(answer.reshape(-1), problem.truth.reference[output].reshape(-1))
+    signed = signed[(np.abs(signed) < 2.0**31) & (signed != 0.0)]
+    spread = math.sqrt(float(np.mean(np.square(signed)))) if signed.size >= _FEW else math.inf
+    bias = float(np.sum(signed)) / math.sqrt(max(signed.size, 1)) / spread
+    size = {"negligible": negligible and not question.parts, "gross": gross, "apart": apart}
+    return {**size, "bias": bias}

@@ -147,9 +147,8 @@ def _schedules(printed: Array, r: Array, width: Array) -> Iterator[Schedule]:
             part = (steps[rising] + first) / warmup
             part = np.sin(np.pi / 2 * part) ** 2 if curved else part
             factor = _factor(part, r[rising], width[rising], peak)
-            if factor is None or (first and (factor or not warmup)):
-                continue
-            if curved and np.count_nonzero(rising) < _LEAST:
+            vague = curved and np.count_nonzero(rising) < _LEAST
+            if factor is None or vague or (first and (factor or not warmup)):
                 continue
             warm: dict[str, Any] = {"warmup_steps": warmup, "warmup_factor": factor}
             warm |= {"first": first, "late": late, "cosine_warmup": curved}

@@ -1,6 +1,5 @@
 """Trainings accumulate, skip, nest, share, clip and stop: the probe changes no bit of any."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -273,18 +272,6 @@ def test_bad_arguments_are_refused_in_a_sentence(returned: dict[str, Any]) -> No
     assert set(returned["refused"]) == set(words)
     for name, sentence in words.items():
         assert sentence in returned["refused"][name]
-
-
-def test_ranks_write_side_by_side(small_runs: Callable[[str], Any]) -> None:
-    folder = small_runs("torch").folder
-    (remark,) = Run.read(folder / "rank_1_alone").remarks
-    assert "lacks these ranks of 2: 0." in remark
-    run = Run.read(folder / "both_ranks")
-    assert run.remarks == ()
-    assert [(rank.rank, rank.world_size) for rank in run.ranks] == [(0, 2), (1, 2)]
-    first, second = run.ranks
-    assert first.lines[0].rows == second.lines[0].rows
-    assert first.initial_parameters != second.initial_parameters
 
 
 def test_a_chosen_step_takes_six_times_the_weights_on_disk(tmp_path: Path) -> None:

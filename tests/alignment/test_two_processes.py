@@ -1,6 +1,7 @@
 """Data-parallel runs of two and of four processes, over gloo: faults are named, right runs are not
 blamed."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,9 @@ def test_each_process_records_its_own_rank(runs: Path) -> None:
     )
     assert (own[0] != own[1]).any()
     assert (received[0] == received[1]).all()
+    assert run.ranks[0].lines[0].rows != run.ranks[1].lines[0].rows
+    shutil.copytree(runs / "ddp" / "rank_1", runs / "alone" / "rank_1")
+    assert "lacks these ranks of 2: 0." in Run.read(runs / "alone").remarks[0]
 
 
 @pytest.mark.parametrize("names", SAME, ids=" ".join)

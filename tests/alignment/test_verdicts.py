@@ -1,23 +1,36 @@
-"""Runs whose ops exceed their bounds are not called the same, whatever their curves."""
+"""What rules out the verdict "same": ops beyond their bounds, whatever the curves; a p-value beside
+null runs that do not round as the runs do."""
 
 import dataclasses
+from types import SimpleNamespace
+from typing import cast
 
+import numpy as np
 import pytest
 
 from refkernels import registry
+from refkernels.alignment import curves
 from refkernels.alignment.comparison import _Comparison, _resolved, coarse_places
 from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
+from refkernels.alignment.noise import Noise, compared, representative
 from refkernels.alignment.question import Place
+from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import decide
 
+
+def judged(
+    op: str = "linear", plain: float = 0.5, bias: float = 0.0, n: int = 4096
+) -> LocalJudgement:
+    return LocalJudgement(
+        Place(0, "forward", op, 0), op, "forward", op, "y", "rounding", False, 0.1, plain, n, op,
+        bias,
+    )  # fmt: skip
+
+
 CURVE = CurveTest(1.0, 0, 0.6, 1 / 210, 19, 40, False, 0.5, None, None, None)
-RIGHT = LocalJudgement(
-    Place(0, "forward", "soft"), "softmax", "forward", "Softmax", "y", "rounding", False, 0.1, 1.0,
-    9, "soft",
-)  # fmt: skip
-NONE = (None, None)
+RIGHT, NONE = judged("softmax"), (None, None)
 
 
 def test_an_op_beyond_its_bound_rules_out_the_verdict_same() -> None:
@@ -25,7 +38,7 @@ def test_an_op_beyond_its_bound_rules_out_the_verdict_same() -> None:
     narrow = dataclasses.replace(beyond, cause="tf32_inputs", confidence="proven")
     small = dataclasses.replace(beyond, cause="clipped_exponent", confidence="proven")
     small = dataclasses.replace(small, negligible=True)
-    pair = Matched({"soft": "soft"}, {}, (), ())
+    pair = Matched({"softmax": "softmax"}, {}, (), ())
     right = LocalTruth((RIGHT,), (), ())
     assert decide((), (right, right), NONE, pair, CURVE).word == "same"
     for judgement in (beyond, narrow, small):
@@ -66,3 +79,79 @@ def test_a_layer_computed_in_a_narrower_format_is_not_where_two_definitions_part
     resolved = [pair.digits for pair in _resolved(pairs, 0, coarse)]
     assert resolved == [close, 2.0**-12, 2.0**-12]
     assert [pair.digits for pair in _resolved(pairs, 1, coarse)] == [close] * 3
+
+
+def test_runs_that_round_alike_leave_p_as_it_is() -> None:
+    assert compared([[judged()], [judged()]], [[judged()]] * 2) == Noise(1.0, "linear (forward, y)")
+    assert compared([[judged(plain=0.2)]], [[judged()]]).wider == 1.0
+
+
+def test_smaller_null_errors_are_widened_and_much_smaller_ones_make_p_invalid() -> None:
+    noise = compared([[judged()], [judged(plain=0.75)]], [[judged()]] * 2)
+    assert (noise.wider, noise.invalid) == (1.5, "")
+    assert compared([[judged(plain=2.1)]], [[judged()]]).invalid == "linear (forward, y)"
+    assert compared([[judged()]], [[judged(plain=0.0)]]).invalid
+
+
+def test_layers_of_one_op_are_taken_together() -> None:
+    many = [judged(plain=0.3, n=300), judged(plain=0.4, n=300)]
+    noise = compared([many], [[judged(plain=0.1)]])
+    assert noise.wider == pytest.approx(np.sqrt((0.09 + 0.16) / 2) / 0.1)
+    leaning = [judged(bias=3.0, n=100) for _ in range(4)]  # 6 standard deviations in all
+    assert compared([leaning], [[judged()]]).invalid == "linear (forward, y)"
+    assert not compared([leaning], [leaning]).invalid  # the null runs lean too
+    assert not compared([leaning[:1]], [[judged()]]).invalid
+
+
+def test_errors_beyond_rounding_and_too_few_errors_decide_nothing() -> None:
+    wrong = dataclasses.replace(judged(plain=900.0), verdict="exceeds_bound")
+    assert not compared([[wrong], [judged()]], [[judged()]] * 2).invalid
+    assert not compared([[judged()]], [[judged("softmax")]]).known
+    assert not compared([[judged(n=1, plain=50.0)]], [[judged()]]).known
+
+
+def test_each_run_is_compared_with_null_runs_of_its_own_framework() -> None:
+    leaning = [judged(bias=3.0, n=100) for _ in range(4)]
+    assert compared([[judged()], leaning], [[judged()], leaning]).invalid == ""
+    assert compared([leaning, [judged()]], [[judged()], leaning]).invalid == "linear (forward, y)"
+
+    def null(framework: str, steps: tuple[int, ...]) -> Run:
+        return cast("Run", SimpleNamespace(first=SimpleNamespace(framework=framework, steps=steps)))
+
+    torch, silent, paddle = null("torch", (0,)), null("paddle", ()), null("paddle", (0,))
+    assert representative("paddle", [torch, silent, paddle]) is paddle
+    assert representative("torch", [torch, silent, paddle]) is torch
+    assert representative("torch", [torch, *[paddle] * 3]) is None  # too few to speak for it
+    assert representative("paddle", [torch, silent]) is None
+
+
+def test_an_invalid_p_decides_nothing() -> None:
+    local = LocalTruth((judged(),), (), (), True)
+    runs = np.tile(np.linspace(3.0, 1.0, 10), (21, 1))
+    curve = curves.of_pair(runs[0], runs[1], runs[2:])
+    assert (curve.statistic, curve.p) == (0.0, 1.0)  # equal curves are no evidence
+    for noise, word in ((None, "same"), (Noise(), "same"), (Noise(invalid="gelu"), "undecidable")):
+        verdict = decide((), (local, local), NONE, Matched({}, {}, (), ()), curve, None, noise)
+        assert verdict.word == word
+    assert [reason.word for reason in verdict.reasons] == ["noise"]
+
+
+@pytest.mark.parametrize("noisier", [1.5, 4.0])
+def test_wider_null_runs_keep_the_rates_of_noisier_candidates(noisier: float) -> None:
+    """Of Student's p, and of being the farthest of all; which noise alone raises."""
+    rng = np.random.default_rng(8)
+    base, rates = np.linspace(6.0, 3.0, 40), {1.0: [], noisier: []}
+    for _ in range(300):
+        noise = np.cumsum(rng.standard_normal((21, 40)), axis=1) * 1e-4
+        noise[:2] *= noisier
+        runs = base + noise
+        for wider, verdicts in rates.items():
+            test = curves.of_pair(runs[0], runs[1], runs[2:], wider=wider)
+            assert test.p_normal is not None
+            verdicts.append((test.p_normal < 0.05, test.extreme))
+    plain, widened = (np.mean(verdicts, axis=0) for verdicts in rates.values())
+    levels = np.array([0.05, 2 / 21])
+    # Five standard deviations of 300 experiments.
+    assert (widened < levels + 5 * np.sqrt(levels * (1 - levels) / 300)).all()
+    assert plain[1] > 2 * widened[1]
+    assert plain[0] > widened[0]

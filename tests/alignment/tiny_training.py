@@ -5,14 +5,13 @@
 Trains once for each OPTIMIZER; without FOLDER the probe is off.  Prints one JSON line, a list: for
 each training the losses' hex and a hash of the weights after each step.  The model has an
 embedding, a layer that is called twice, LayerNorm, GELU, a residual addition and a frozen weight;
-its weights come from NumPy, so that all frameworks start alike.  "rank" in JSON is that of one of
-two processes, as the environment tells it, and "trains" another number of steps.
+its weights come from NumPy, so that all frameworks start alike.  "trains" in JSON is another number
+of steps.
 """
 
 import contextlib
 import hashlib
 import json
-import os
 import sys
 
 import four_frameworks
@@ -92,11 +91,7 @@ def train(framework, steps, kind, folder="", options="{}"):
 
         given = json.loads(options)
         steps = given.pop("trains", steps)
-        ranked = {"RANK": str(given.pop("rank")), "WORLD_SIZE": "2"} if "rank" in given else {}
-        os.environ.update(ranked)
         capture = Capture(folder, model, optimizer, **given)
-        for name in ranked:
-            del os.environ[name]
     losses, hashes = [], []
     with capture or contextlib.nullcontext():
         for index in range(steps):

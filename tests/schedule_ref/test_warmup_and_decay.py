@@ -8,11 +8,23 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.schedule_ref import Schedule, conventions, rate
 
 STEPS = np.arange(121)
 BASE = Schedule(1e-3, "linear", decay_steps=90, warmup_steps=10)
+
+
+RATES = st.floats(0.0, 1.0, allow_subnormal=False)
+
+
+def holds(rates: Enclosure, index: int, value: Any) -> bool:
+    hi, lo, radius = (mpmath.mpf(float(part[index])) for part in (rates.hi, rates.lo, rates.radius))
+    power = mpmath.mpf(2) ** int(rates.scale[index])
+    return bool(abs((hi + lo) * power - value) <= radius * power + abs(value) / 2**350)
 
 
 def by_hand(t: int, schedule: Schedule) -> Any:
@@ -63,15 +75,19 @@ def by_hand(t: int, schedule: Schedule) -> Any:
 def test_rates_are_those_of_the_definition(asked: dict[str, Any]) -> None:
     schedule = replace(BASE, **asked)
     enclosure = rate(STEPS, schedule, certify=("ulp", "float64", 2.0**-40))
-    with mpmath.workprec(400):
-        for t in STEPS:
-            hi, lo, radius = (
-                mpmath.mpf(float(part[t]))
-                for part in (enclosure.hi, enclosure.lo, enclosure.radius)
-            )
-            exact = by_hand(int(t), schedule)
-            assert abs(exact - hi - lo) <= radius + abs(exact) * mpmath.mpf(2) ** -350
+    with mpmath.workprec(500):
+        assert all(holds(enclosure, t, by_hand(int(t), schedule)) for t in STEPS)
     assert np.all(enclosure.radius <= np.abs(enclosure.hi) * 2.0**-90)
+
+
+@given(st.integers(1, 10**7), st.floats(0, 1.1), RATES, RATES)
+def test_random_cosines_are_enclosed(count: int, part: float, a: float, b: float) -> None:
+    for step in (int(count * part), count - 1, 1):
+        schedule = Schedule(max(a, b), "cosine", count, min(a, b))
+        enclosure = rate([step], schedule)
+        with mpmath.workprec(500):
+            assert holds(enclosure, 0, by_hand(step, schedule))
+        assert enclosure.radius[0] <= 2.0**-100 * abs(enclosure.hi[0])
 
 
 def test_every_convention_is_distinguished() -> None:
