@@ -1,5 +1,4 @@
-"""Data-parallel runs of two and of four processes, over gloo: faults are named, right runs are not
-blamed."""
+"""Data-parallel runs of two and four processes over gloo: faults are named, right runs not blamed."""
 
 import shutil
 from pathlib import Path

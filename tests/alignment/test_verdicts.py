@@ -11,7 +11,6 @@ import pytest
 from refkernels import registry
 from refkernels.alignment import curves
 from refkernels.alignment.comparison import _Comparison, _resolved, coarse_places
-from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise, compared, representative
@@ -29,7 +28,7 @@ def judged(
     )  # fmt: skip
 
 
-CURVE = CurveTest(1.0, 0, 0.6, 1 / 210, 19, 40, False, 0.5, None, None, None)
+CURVE = curves.CurveTest(1.0, 0, 0.6, 1 / 210, 19, 40, False, 0.5, None, None, None)
 RIGHT, NONE = judged("softmax"), (None, None)
 
 

@@ -5,8 +5,7 @@
 Trains once for each OPTIMIZER; without FOLDER the probe is off.  Prints one JSON line, a list: for
 each training the losses' hex and a hash of the weights after each step.  The model has an
 embedding, a layer that is called twice, LayerNorm, GELU, a residual addition and a frozen weight;
-its weights come from NumPy, so that all frameworks start alike.  "trains" in JSON is another number
-of steps.
+its weights come from NumPy, so that all frameworks start alike.  In JSON, "trains" is STEPS.
 """
 
 import contextlib
