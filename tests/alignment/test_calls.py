@@ -49,13 +49,13 @@ for name in names:
     step = "/rank_0/step_000000.safetensors"
     sys.argv = [traces, "right" + step, name + step, name + ".json"]
     runpy.run_path(traces, run_name="__main__")
-import edits, torch, unfused
+import edits, in_torch, torch
 assert not edits.same_constant(-torch.inf, -1e9)  # as masks have
 ends = torch.tensor([3, 4, 8], dtype=torch.int32)
 forms = [((8, 4), (3, 4, 12)), ((4, 8), (8, 12)), ((3, 4, 12), (12, 8))]
 torch.set_default_dtype(torch.float32)
 for a, b in ([torch.randn(shape) for shape in shapes] for shapes in forms):
-    exact = unfused.grouped(a.double(), b.double(), ends)
+    exact = in_torch.grouped(a.double(), b.double(), ends)
     torch.testing.assert_close(torch._grouped_mm(a, b, offs=ends), exact.float())
 """
 

@@ -1,4 +1,4 @@
-"""Data-parallel runs of two and four processes over gloo: faults are named, right runs not blamed."""
+"""Data-parallel runs of two or four processes over gloo: faults are named, right ones not blamed."""
 
 import shutil
 from pathlib import Path
