@@ -1,4 +1,4 @@
-"""Data-parallel runs of two or four processes over gloo: faults are named, right ones not blamed."""
+"""Data-parallel runs of two or four processes over gloo: faults are named, right runs are not."""
 
 import shutil
 from pathlib import Path
