@@ -210,8 +210,8 @@ def _comparisons(
                     yield pair
     if line_a.loss is not None and line_b.loss is not None:
         dtype = formats.get(line_a.loss_dtype or "float32").storage
-        losses = [{"0": np.array([line.loss], dtype)} for line in (line_a, line_b)]
-        yield from _compared_arrays("loss", "loss", "loss", *losses, scale=of_loss)
+        own, other = ({"0": np.array([line.loss], dtype)} for line in (line_a, line_b))
+        yield from _compared_arrays("loss", "loss", "loss", own, other, scale=of_loss)
     for name in reversed(layers):
         for call_a, call_b in reversed(calls.get(name, [])):
             for what in ("cotangents", "input_gradients"):
