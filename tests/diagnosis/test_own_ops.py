@@ -262,9 +262,9 @@ fault(None, lambda x, y: silu(x) * y)
 fault("function_for_another", lambda x, y: gelu_tanh(x) * y, other="gelu_tanh")
 fault("complement_taken", lambda x, y: silu(x) * (1 - y), part="y")
 fault = of(times_sum, *PAIR)
-fault("parentheses_moved", lambda x, y: np.exp(x) * (y + x))
+fault("applied_elsewhere", lambda x, y: np.exp(x) * (y + x))
 fault = of(plus_product, *PAIR)
-fault("parentheses_moved", lambda x, y: np.exp(x) + y * x)
+fault("applied_elsewhere", lambda x, y: np.exp(x) + y * x)
 
 
 @planting.each(PLANTED)

@@ -134,7 +134,7 @@ fault("masked_with_number", partial(attention, keep=QUERY >= KEY, fill=-7.5), va
 fault = of("attention", {**QKV, "q": QKV["q"][:, :14]}, causal="top_left")
 fault("param_differs", partial(attention, keep=QUERY[:14] + 6 >= KEY), param="causal")
 fault = of("attention", {**QKV, "mask": normal(20, 20)})
-fault("parentheses_moved", lambda mask, **a: attention(**a, mask=mask * 8**-0.5))
+fault("applied_elsewhere", lambda mask, **a: attention(**a, mask=mask * 8**-0.5))
 fault = of("attention", HEADS)
 fault(None, attention)
 fault("axes_exchanged", lambda q, k, v: attention(q, k, v).swapaxes(1, 2).reshape(q.shape))

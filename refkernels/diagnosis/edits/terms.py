@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from refkernels.contexts.graph import Node
@@ -45,30 +45,6 @@ def doubled_terms(program: Program) -> Iterator[Any]:
 
 rule("term_doubled", "term")(partial(_of_inputs, lambda xp, v: v * 2))
 rule("complement_taken", "term")(partial(_of_inputs, lambda xp, v: 1 - v))  # x -> 1 - x
-
-
-@rule("parentheses_moved", "term")  # a + b c -> (a + b) c, and the reverse
-def moved_parentheses(program: Program) -> Iterator[Any]:
-    for node in program.of("add", "multiply"):
-        for part, c in _pairs(node):
-            inner = part.operands[0] if part.op == "broadcast" else part
-            if node.op == "multiply":
-                for a, b in _pairs(inner) if inner.op == "add" else ():
-                    inside = by(a, b, c)(lambda xp, a, b, c: a + b * c)
-                    yield node, {node: inside}, {"part": c, "factor": a}
-                continue
-            factors = _factors(inner)
-            for k, a in enumerate(factors if len(factors) > 1 else ()):
-                rest = [*factors[:k], *factors[k + 1 :]]
-                outside = by(a, c, *rest)(lambda xp, a, c, *b: a * (reduce(operator.mul, b) + c))
-                yield node, {node: outside}, {"part": c, "factor": a}
-
-
-def _factors(node: Node) -> list[Node]:
-    """What a product of products is made of; the node itself, if it is none."""
-    if node.op != "multiply" or node.operands[0] is node.operands[1]:
-        return [node]
-    return [factor for part in node.operands for factor in _factors(part)]
 
 
 @rule("sign_wrong", "term")  # a + b -> a - b
@@ -318,27 +294,27 @@ def outside_the_root(program: Program) -> Iterator[Any]:
             yield node, {total: only(u, total.shape), node: by(node, c)(outside)}, {"part": c}
 
 
-@rule("applied_elsewhere", "term")  # f(a c) -> f(a) c, and the reverse: a scale behind a softmax
+_ADDING = {"add": operator.add, "subtract": operator.sub}
+_SCALING = {"multiply": operator.mul, "divide": operator.truediv}
+
+
+@rule("applied_elsewhere", "term")  # f(a c) -> f(a) c, a + b c -> (a + b) c, and the reverse
 def moved_operations(program: Program) -> Iterator[Any]:
-    for node in program.of(*_OPERATIONS):
-        kept, c = node.operands
-        source = c.operands[0] if c.op == "broadcast" else c
-        if not kept.shape or (source.shape and source not in program.inputs):
-            continue
-        behind = _reached(c, lambda node: node.operands)
-        places = (p for p in (*_later(program, node), *_earlier(kept)) if p not in behind)
-        for place in (p for p in places if not source.shape or p.shape == node.shape):
-            moved = by(place, c)(lambda xp, v, c, apply=_OPERATIONS[node.op]: apply(v, c))
-            changes = {node: only(kept, node.shape), place: moved}
-            yield node, changes, {"part": c, "at": place}
-
-
-_OPERATIONS = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-}
+    for node in program.of(*_ADDING, *_SCALING):
+        kinds = (_ADDING, _SCALING) if node.op in _ADDING else (_SCALING, _ADDING)
+        for kept, c in list(_pairs(node))[: 1 + (node.op in ("add", "multiply"))]:
+            source = c.operands[0] if c.op == "broadcast" else c
+            if not kept.shape or (source.shape and source not in program.inputs):
+                continue
+            inner, apply = through(kept), kinds[0][node.op]
+            near = [user for user in program.readers(node) if user.op in kinds[1]]
+            near += inner.operands if inner.op in kinds[1] else ()
+            behind = _reached(c, lambda node: node.operands)
+            for place in dict.fromkeys([*near, *_later(program, node), *_earlier(kept)]):
+                if place not in behind and (not source.shape or place.shape == node.shape):
+                    moved = by(place, c)(lambda xp, v, c, apply=apply: apply(v, c))
+                    changes = {node: only(kept, node.shape), place: moved}
+                    yield node, changes, {"part": c, "at": place}
 
 
 def _later(program: Program, node: Node) -> Iterator[Node]:
