@@ -26,7 +26,7 @@ from refkernels.frameworks.environments import Interpreter
 from refkernels.judging.standard import Challenge
 
 STARTING = 0.2  # seconds, of a process that is shared: its kernel is compiled, or a library loaded
-SHARED = 64  # challenges, asked in one process
+SHARED = 256  # challenges, asked in one process
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS)
 _KNOWN = """
 import pkgutil, sys

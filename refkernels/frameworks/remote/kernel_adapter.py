@@ -161,7 +161,7 @@ def tensor(array, dtype, device):
 
 
 def array(tensor):
-    if KERNEL["arrays"] == "torch":
+    if hasattr(tensor, "detach"):  # whatever the function takes
         tensor = tensor.detach().cpu()
         dtype = str(tensor.dtype).replace("torch.", "")
         if dtype in BITS:
@@ -169,7 +169,7 @@ def array(tensor):
             signed = BITS[dtype].lstrip("u")
             return dtype, tensor.view(getattr(torch, signed)).numpy().view(BITS[dtype])
         return dtype, tensor.numpy()
-    values = tensor.get() if KERNEL["arrays"] == "cupy" else np.asarray(tensor)
+    values = tensor.get() if hasattr(tensor, "get") else np.asarray(tensor)
     dtype = str(values.dtype)
     return dtype, values.view(BITS[dtype]) if dtype in BITS else values
 
