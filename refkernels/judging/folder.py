@@ -14,7 +14,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from refkernels.frameworks import catalog, kernels
 from refkernels.judging.examination import Examinations
@@ -91,31 +91,23 @@ def judge_all(
     given = {k: v for k, v in settings.items() if k not in ("op", "python")}
     given["seed"] = secrets.randbits(48) if settings.get("seed") is None else settings["seed"]
     shared: dict[str, Examinations] = {}
-    for number, entry in enumerate(entries):
-        progress(number, len(entries), entry.name)
-        if entry.op not in shared:
-            shared = {entry.op: Examinations()}  # drops the truths of the previous op
-        result = known.get((entry.name, entry.digest)) or {
-            **_judged(entry.name, entry.op, examinations=shared[entry.op], **given),
-            "file": entry.digest,
-        }
-        journal.add(entry.name, result)
+    for number, (op, name, digest) in enumerate(entries):
+        progress(number, len(entries), name)
+        if op not in shared:
+            shared = {op: Examinations()}  # drops the truths of the previous op
+        judged = known.get((name, digest)) or _judged(name, op, examinations=shared[op], **given)
+        journal.add(name, {**judged, "file": digest})
     progress(len(entries), len(entries), "")
-    records = [*refused, *(journal.done[entry.name] for entry in entries)]
+    records = [*refused, *(journal.done[name] for _, name, _ in entries)]
     journal.write(records)
     return records
 
 
-class _Entry(NamedTuple):
-    """A kernel's name with its settings, its op, and its file's digest."""
-
-    name: str
-    op: str
-    digest: str
-
-
-def _entries(accepted: Sequence[tuple[Path, str]], op: Any, python: Any) -> list[_Entry]:
-    """By op, whose truths are then drawn once."""
+def _entries(
+    accepted: Sequence[tuple[Path, str]], op: Any, python: Any
+) -> list[tuple[str, str, str]]:
+    """Each kernel's op, its name with its settings, and its file's digest: by op, whose truths are
+    then drawn once."""
     entries = []
     for path, function in accepted:
         name = TargetName(kernel=KernelPath(str(path), function))
@@ -123,8 +115,8 @@ def _entries(accepted: Sequence[tuple[Path, str]], op: Any, python: Any) -> list
             name = with_setting(name, "op", op)
         name = with_setting(name, "python", python)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        entries.append(_Entry(str(name), op or str(kernels.op_named_by(function)), digest))
-    return sorted(entries, key=lambda entry: entry.op)
+        entries.append((op or str(kernels.op_named_by(function)), str(name), digest))
+    return sorted(entries, key=lambda entry: entry[0])
 
 
 def _judged(entry: str, op: str, **settings: Any) -> Json:
