@@ -6,14 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import refkernels
 from refkernels.diagnosis.models.libraries import tabulated
-
-Array = npt.NDArray[Any]
-
 
 MEASURED = {  # -log_softmax of so many equal logits, OneFlow 0.9.0: log of the whole number
     1: -1.4305115e-06, 3: 1.09861, 5: 1.6094407, 17: 2.8332105, 50: 3.9120207, 200: 5.298315,

@@ -393,6 +393,9 @@ fault(
     lambda x, target: np.take_along_axis(log_softmax(x), target[:, None], 1)[:, 0] / 0.7,
     part="temperature",
 )
+fault = of("sampling_softmax", {"x": normal(8, 30, scale=2)}, top_p=0.8, temperature=0.5)
+above = lambda p: (p[:, None] * (p[:, None] > p[:, :, None])).sum(-1)  # noqa: E731
+fault.never("other_op", lambda x: softmax(np.where(above(softmax(x)) < 0.8, 2 * x, -np.inf)))
 fault = of("selu", POINTS)
 fault("alpha_left_out", lambda x: SCALE * np.where(x > 0, x, np.expm1(x)))
 fault = of("elu", POINTS, alpha=0.7)
