@@ -91,17 +91,25 @@ class RangeLimits:
         least = doubtful_error(exact, self.format)
         return np.asarray((bound > 0.0 if least is None else bound > least) & np.isfinite(exact.hi))
 
-    def reached(self, output: str, got: npt.NDArray[Any], bound: Doubles) -> Bools:
-        """Which range-limited elements have what a named form may give where an intermediate result
-        leaves the range; of an op without forms, infinities and NaN where its bound is infinite."""
+    def reached(self, output: str, got: npt.NDArray[Any], bound: Doubles, where: Bools) -> Bools:
+        """Which of these elements, outside the bound, have what a named form may give where an
+        intermediate result leaves the range; of an op without forms, infinities and NaN where its
+        bound is infinite."""
         if self._formulas is None:
-            return np.asarray(np.isinf(bound) & ~np.isfinite(to_float64(got)))
-        left = _leaves(self.bound_in(self.format)[output], self._of_all(self._unlimited)[output])
+            return np.asarray(where & np.isinf(bound) & ~np.isfinite(to_float64(got)))
+        # What a form computes is within the bound of the forms, but where that is infinite or has
+        # been sharpened: elsewhere nothing has to be read to refuse it.
+        own = self.bound_in(self.format)[output]
+        left = where & (np.isinf(own) | (bound < own))
+        if left.any():
+            left &= _leaves(own, self._of_all(self._unlimited)[output])
         if self.op.formulas is None:  # a bound of its own may hold where all forms leave the range
-            named, wide_named = map(self._of_all, (self._named(self.format), self._forms_unlimited))
-            left |= _leaves(named[output], wide_named[output]) & np.isfinite(wide_named[output])
+            named = self._of_all(self._named(self.format))[output]
+            if (wider := where & (named > bound)).any():
+                wide_named = self._of_all(self._forms_unlimited)[output]
+                left |= wider & _leaves(named, wide_named) & np.isfinite(wide_named)
         if not left.any():  # what a form computes there takes longer than its bounds
-            return np.broadcast_to(left, got.shape)
+            return left
         wide, found = to_float64(got), np.zeros(got.shape, np.bool_)
         for low, high, nan in (outputs[output] for outputs in self._reachable.values()):
             found |= ((low <= wide) & (wide <= high)) | (np.isnan(wide) & nan)

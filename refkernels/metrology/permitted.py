@@ -40,7 +40,7 @@ def permitted(
     if limits is not None and (wrong or counts["overflows"] or unbounded):
         out_of_range = beyond(got, reference, bound, format)
         if out_of_range.any():
-            out_of_range &= limits.reached(output, got, bound)
+            out_of_range = limits.reached(output, got, bound, out_of_range)
         if out_of_range.any():
             allowed = np.where(out_of_range, np.inf, bound)
             summary = summarise(got, reference, allowed, format, distribution)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 _AHEAD = 16  # explanations that are started before the first one is awaited
 _Question = tuple[str, str, str, "Direction"]  # an op, a case, a format, a direction
-_OTHERS = 2  # other cases of the same target, op and format that have to agree
+_OTHERS = 1  # other cases of the same target, op and format that have to agree
 
 
 def explain_symptoms(

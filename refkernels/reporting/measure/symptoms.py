@@ -255,15 +255,16 @@ def cards(study: Study, all_symptoms: list[Symptom] | None = None) -> list[Card]
 
 def worth_explaining(study: Study, every: bool = False) -> list[Measurement]:
     """The examples of the lines on cards that are not explained yet, or else of the options that
-    these lines leave open, up to each target's limit of explanations; with `every`, of all
-    lines."""
+    these lines leave open, up to each target's limit of explanations: of kernels, or of formulas
+    of ours where no kernel answered. With `every`, of all lines."""
     if every:
         return _unexplained(symptoms(study))
     explained: dict[str, int] = defaultdict(int)
     for subject, _ in study.explanations:
         explained[subject] += 1
     examples = []
-    for card in cards(study):
+    every_card = cards(study)
+    for card in [card for card in every_card if not card.formula] or every_card:
         room = MOST_EXPLAINED - explained[card.subject]
         examples += _unexplained(card.first)[: max(0, room)]
     return examples
