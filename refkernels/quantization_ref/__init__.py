@@ -97,10 +97,10 @@ def cast() -> None:
     overflow    "special": numbers beyond the format become its infinity, or NaN where it has none;
                 "saturate", and of integers: its largest number, infinities too
 
-    The bound is 0 but for the rounding to the format in which y is given. A kernel may give y in
-    `to` itself. Raises TypeError for other dtypes, ValueError for shapes that differ and for
-    another format. Sources: Micikevicius et al. (2022), arXiv:2209.05433; Croci et al. (2022),
-    doi:10.1098/rsos.211631.
+    Integers have no NaN, which becomes 0. The bound is 0 but for the rounding to the format in
+    which y is given; a kernel may give y in `to` itself. Raises TypeError for other dtypes,
+    ValueError for shapes that differ and for another format. Sources: Micikevicius et al. (2022),
+    arXiv:2209.05433; Croci et al. (2022), doi:10.1098/rsos.211631.
     """
 
 
