@@ -27,9 +27,12 @@ def is_sure(explanation: Explanation) -> bool:
     return explanation.confidence in SURE and explanation.cause not in HARMLESS
 
 
-def has_cause(explanation: Explanation) -> bool:
-    """Whether it names a fault, sure or not, of which other cases may say more."""
-    return explanation.cause not in (None, *HARMLESS)
+def may_say_more(explanation: Explanation) -> bool:
+    """Whether it names a fault of which other cases may say more: what they allow of a sure one, or
+    bits for one that lacks nothing else."""
+    fitting = [c for c in explanation.candidates if c.evidence and not c.ruled_out]
+    lacks_bits = any(c.confidence == c.evidence_confidence for c in fitting)
+    return explanation.cause not in (None, *HARMLESS) and (is_sure(explanation) or lacks_bits)
 
 
 def together(first: Explanation, others: Sequence[Explanation]) -> Explanation:

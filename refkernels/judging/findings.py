@@ -207,7 +207,7 @@ def cause_of(findings: Findings) -> Mapping[str, Any] | None:
 
     try:
         explanation = explanation_of(first)
-        if several_cases.has_cause(explanation):
+        if several_cases.may_say_more(explanation):
             others = [explanation_of(one) for one in rest[:_OTHERS]]
             explanation = several_cases.together(explanation, others)
         return explanation.to_dict()

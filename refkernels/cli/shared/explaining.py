@@ -153,7 +153,7 @@ def _explained(
         first, *others = answers
         explanation = explanation_of(*first)
         (kernel,) = explanation.kernels.values()
-        if several_cases.has_cause(kernel):
+        if several_cases.may_say_more(kernel):
             others_say = (explanation_of(*other).kernels[subject] for other in others)
             agreed = {subject: several_cases.together(kernel, list(others_say))}
             explanation = replace(explanation, kernels=agreed)

@@ -44,7 +44,8 @@ def test_the_default_in_16_bits_has_long_sums_and_the_specials_in_each_direction
     dtype: str,
 ) -> None:
     for op in registry.ops().values():
-        small = [case for case in op.cases() if dtype in case.dtypes and not is_large(case)]
+        cases = [case for case in op.cases() if not case.regime.startswith("seed_")]
+        small = [case for case in cases if dtype in case.dtypes and not is_large(case)]
         units = measurement.select([op.name], [dtype], full=False, invariance=False).units
         for direction in op.directions if small else ():
             there = [case for case in small if direction in case.directions]
