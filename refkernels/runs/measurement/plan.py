@@ -22,7 +22,7 @@ LARGE = {
     "steps": 32,
 }
 """Parameters that count elements, or steps in a row, and the value from which a case is large."""
-_WIDE = ("float32", "float64")
+WIDE = ("float32", "float64")
 SPECIALS = "specials"  # the regime of NaN, infinities and zeros
 INVARIANCE = "invariance"  # the regime of rows that are also asked alone
 MANY_CASES = 10  # the invariance of an op with fewer is measured in the forward direction only
@@ -130,16 +130,11 @@ def select(
             left_out += len(of_case) - len(planned)
         if invariance and not cases:
             both_directions = full and len(all_cases) >= MANY_CASES
+            asked = all_cases if full else [alike[-1] for alike in _by_regime(all_cases).values()]
             units += [
-                Unit(
-                    op,
-                    None,
-                    dtype,
-                    direction,
-                    tuple(all_cases if full else _by_regime(all_cases, dtype, -1)),
-                )
+                Unit(op, None, dtype, direction, tuple(asked))
                 for dtype in wanted_dtypes
-                if dtype in _WIDE[: None if full else 1]
+                if dtype in WIDE[: None if full else 1]
                 for direction in (op.directions if both_directions else op.directions[:1])
             ]
     if unmatched := [pattern for pattern in cases if pattern not in matched]:
@@ -169,38 +164,34 @@ def _quick(cases: Sequence[Case], dtype: str, direction: Direction) -> list[Case
     bits: the first and the last of the op's first regime, which has the longest sums that are not
     large. In float32 and float64: the middle one of each regime, forward in float32; else of every
     second regime, so that backward each is measured in one of the two. And in float32 every case of
-    a published thread (`seed_`), and one of invariance.
-
-    In 29 % of the units of a full run they show 76 % of what it finds of five frameworks, by op,
-    direction and format; by op and direction 85 %.
+    a published thread (`seed_`), and one of invariance. In 29 % of the units of a full run they
+    show 76 % of what it finds of five frameworks, by op, direction and format.
     """
-    there = [case for case in cases if dtype in case.dtypes and direction in case.directions]
-    small = [case for case in there if not is_large(case)]
-    seeds = [case for case in small if case.regime.startswith("seed_")]
-    others = [case for case in small if case not in seeds and case.regime != INVARIANCE]
-    usual = [case for case in others if case.regime != SPECIALS]
-    specials = _by_regime([case for case in others if case.regime == SPECIALS], dtype, 0.5)
-    if dtype not in ("float32", "float64"):
-        first = [case for case in others or small if case.regime == (others or small)[0].regime]
-        return [*first[:1], *first[-1:], *specials]
-    in_both = [case for case in usual if {"float32", "float64"} <= {*case.dtypes}]
-    if dtype == "float32":
-        usual = [case for case in small if case.regime != SPECIALS]
-    chosen = _by_regime(usual, dtype, 0.5)
-    if (dtype, direction) != ("float32", "forward"):
-        regimes = list(dict.fromkeys(case.regime for case in in_both))
-        left_out = regimes[int((dtype, direction) != ("float64", "backward")) :: 2]
-        chosen = [case for case in chosen if case.regime not in left_out] or chosen[:1]
-    return chosen + specials + (seeds if dtype == "float32" else [])
+    there = [c for c in cases if dtype in c.dtypes and direction in c.directions]
+    regimes = _by_regime([case for case in there if not is_large(case)])
+    of_float32 = [name for name in regimes if name == INVARIANCE or name.startswith("seed_")]
+    if dtype != "float32":
+        regimes = {n: alike for n, alike in regimes.items() if n not in of_float32} or regimes
+    specials = regimes.pop(SPECIALS, [])
+    chosen = specials[len(specials) // 2 :][:1]
+    if dtype not in WIDE:
+        first = next(iter(regimes.values()), [])
+        return [*first[:1], *first[-1:], *chosen]
+    left_out: list[str] = []
+    if (dtype, direction) != ("float32", "forward") and len(regimes) > 1:
+        in_both = [n for n in regimes if n not in of_float32 and {*WIDE} <= {*regimes[n][0].dtypes}]
+        left_out = in_both[int((dtype, direction) != ("float64", "backward")) :: 2]
+    for name, alike in regimes.items():
+        if name not in left_out:
+            chosen += alike if name.startswith("seed_") else [alike[len(alike) // 2]]
+    return chosen
 
 
-def _by_regime(cases: Sequence[Case], dtype: str, place: float) -> list[Case]:
-    """A case of each regime that has the format: the last, or that at a share of their number."""
+def _by_regime(cases: Sequence[Case]) -> dict[str, list[Case]]:
     regimes: dict[str, list[Case]] = {}
     for case in cases:
-        if dtype in case.dtypes:
-            regimes.setdefault(case.regime, []).append(case)
-    return [alike[-1 if place < 0 else int(place * len(alike))] for alike in regimes.values()]
+        regimes.setdefault(case.regime, []).append(case)
+    return regimes
 
 
 def _matches(case: Case, pattern: str) -> bool:
