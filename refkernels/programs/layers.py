@@ -56,7 +56,7 @@ def _each(values: Any, rank: int) -> list[int]:
 
 def _taken(c: Any, x: Any, table: Places, axes: int) -> Any:
     """(..., places, taps): the elements of x, whose last axes are one, 0 where the table has -1."""
-    flat = c.reshape(x, (*x.shape[: len(x.shape) - axes], -1))
+    flat = c.reshape(x, (*x.shape[:-axes], math.prod(x.shape[-axes:])))
     if (table < 0).any():
         zero = c.broadcast(c.number(0), (*flat.shape[:-1], 1))
         flat = c.xp.concatenate([flat, zero], axis=-1)
@@ -199,7 +199,7 @@ def layer_norm(
 def _normed(c: Any, x: Any, rows: Any, weight: Any, bias: Any, eps: Any, shape: Any = None) -> Any:
     """Of each of `rows` by itself; weight and bias in `shape`. With the mean and 1 / sqrt(var)."""
     x = c.plain(x)
-    each = c.reshape(x, (*rows, -1))
+    each = c.reshape(x, (*rows, math.prod(x.shape) // max(math.prod(rows), 1)))
     m = c.mean(each)
     r = c.rsqrt(c.mean(c.square(each - m)) + c.scalar(eps))
     y = c.either((each - m) * r, lambda: each * r - m * r)

@@ -15,6 +15,7 @@ from hunting import HUNT
 
 from refkernels import registry
 from refkernels.arithmetic import formats
+from refkernels.judging.questions import is_question
 from refkernels.programs.operators import OPERATORS
 
 SAMPLE = ("averagepool", "gemm", "softmax")  # every module in a hunt
@@ -22,6 +23,7 @@ LEAST = 400 if HUNT > 1 else 15
 UNLIKE = {
     "test_averagepool_2d_ceil_last_window_starts_on_pad": "it is written with four digits",
     "test_hardswish": "1 / 6 is rounded to float32 before it multiplies",
+    **dict.fromkeys(("test_elu", "test_elu_default", "test_selu_default"), "e^x - 1 cancels"),
 }
 OTHERS = ("Sum", "Mean", "HardSigmoid")  # of several tensors, and with other slopes
 
@@ -91,10 +93,8 @@ def calls(kind: str, attributes: dict[str, Any], inputs: list[Any]) -> Iterator[
     found = [(name, rule) for ours, name, rule in RULES if ours == kind]
     floats = all(getattr(item, "dtype", np.dtype(int)).kind == "f" for item in inputs)
     if not found and floats and not attributes and kind not in OTHERS:
-        for name in (
-            kind.lower(),
-            *(f"aten.{kind.lower()}.{end}" for end in ("default", "Tensor")),
-        ):
+        ends = ("default", "Tensor")
+        for name in (kind.lower(), *(f"aten.{kind.lower()}.{end}" for end in ends)):
             if name in OPERATORS or name in registry.ops():
                 yield name, inputs, {}
                 return
@@ -119,7 +119,7 @@ def node_tests() -> Iterator[tuple[str, str, Any, Any, Any]]:
 
     for module in () if HUNT > 1 else SAMPLE:
         importlib.import_module(f"{nodes.__name__}.{module}")
-    for case in nodes.collect_testcases() if HUNT > 1 else nodes._NodeTestCases:
+    for case in nodes.collect_testcases(None) if HUNT > 1 else nodes._NodeTestCases:
         node = case.model.graph.node[0]
         given = {item.name: get_attribute_value(item) for item in node.attribute}
         attributes = {k: v.decode() if isinstance(v, bytes) else v for k, v in given.items()}
@@ -142,14 +142,11 @@ def test_exact_values_agree_with_the_tests_of_onnx() -> None:
         y = params.pop("forth", np.asarray)(y)
         inputs: dict[str, Any] = {}
         if name in OPERATORS:
-            given, gives = (
-                documents.encoded(list(arguments), inputs),
-                documents.tensor(y.shape, y.dtype),
-            )
+            given = documents.encoded(list(arguments), inputs)
+            gives = documents.tensor(y.shape, y.dtype)
             firsts = [documents.tensor(shape, y.dtype) for shape in before or ()]
-            nodes = [
-                documents.call("call", name, given, *firsts, gives, several=before is not None)
-            ]
+            several = before is not None
+            nodes = [documents.call("call", name, given, *firsts, gives, several=several)]
             if before is not None:
                 part = [{"node": "call"}, len(firsts)]
                 nodes.append(documents.call("part", "getitem", part, gives))
@@ -159,6 +156,8 @@ def test_exact_values_agree_with_the_tests_of_onnx() -> None:
             named = zip(op.inputs, arguments, strict=False)
             inputs = {key: value for key, value in named if value is not None}
         output, dtype = op.outputs[0], formats.get(y.dtype.name)
+        if not is_question(op, "forward", inputs, params):  # other shapes than ours
+            continue
         exact = op.evaluate("forward", inputs, params)[output]
         bound = op.bound("forward", inputs, params, dtype)[output]
         with np.errstate(all="ignore"):
