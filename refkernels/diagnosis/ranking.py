@@ -229,9 +229,8 @@ def _without_twins(candidates: list[Candidate]) -> list[Candidate]:
     of 0.9 for 0.1 is the other convention, ord = 1 for 2 the other norm. Results that change in
     steps may be those of either."""
 
-    def is_value(candidate: Candidate) -> bool:
-        ignored = candidate.details.get(candidate.details.get("solved", "")) == 0.0
-        return candidate.cause == VALUE or ignored
+    def is_value(c: Candidate) -> bool:
+        return c.cause == VALUE or c.details.get(c.details.get("solved", "")) == 0.0
 
     other = (c for c in candidates if c.cause not in (multiples.FACTOR, *HARMLESS))
     named = [c.prediction.bits for c in other if c.prediction and not is_value(c)]

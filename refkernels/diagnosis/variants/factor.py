@@ -44,7 +44,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """
     for name, got in outputs.items():
         factors = interval(problem, name, got)
-        if factors is None or factors.low <= 1.0 <= factors.high:
+        if factors is None or any(factors.low <= none <= factors.high for none in (0.0, 1.0)):
             continue
         low, best, high = factors.low, factors.value, factors.high
         if low <= -1.0 <= high:
@@ -79,9 +79,8 @@ def interval(problem: Problem, output: str, got: Array) -> SolvedNumber | None:
     if got.shape != right.shape or not np.any(right):
         return None
     solution = number_in(problem, output, got, lambda factor: factor * right, 1.0, _STARTS)
-    if solution is None or solution.low * solution.high <= 0.0:
-        return None
-    return solution if solution.distance <= _LEFT * got.size else None
+    near = solution is not None and solution.distance <= _LEFT * got.size
+    return solution if near else None
 
 
 def _is_other_definition(problem: Problem, output: str, low: float, high: float) -> bool:

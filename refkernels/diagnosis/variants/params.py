@@ -15,6 +15,7 @@ import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64
+from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.solved import SolvedNumber, number_in, starts_from
 from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
@@ -69,6 +70,7 @@ def _told(problem: Problem, name: str, asked: float, solution: SolvedNumber) -> 
     elif not usual and [*flags] == ["several"]:
         if asked:
             return  # the program has that constant: its edits say what is known of it
+        value = float(few_digits.shortest(value, solution.low, solution.high))
         flags = {"fitted": True}
     try:
         answer = problem.ask(params={name: value})
