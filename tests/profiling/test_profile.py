@@ -58,7 +58,7 @@ WORSE = {
 }  # modules
 
 
-@pytest.mark.parametrize(("line", "program"), enumerate(WORSE))
+@pytest.mark.parametrize(("line", "program"), list(enumerate(WORSE)))
 def test_the_op_that_was_made_worse_comes_first(line: int, program: str) -> None:
     """E[x^2] - E[x]^2 makes the rounding of E[x] weigh as much, two lines before."""
     record, module = profiled(program), WORSE[program]
