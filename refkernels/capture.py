@@ -1035,7 +1035,7 @@ def tracer(torch):
             self._names = {} if model is None else _module_names(model)
             for key, tensor in leaves:
                 if plain(tensor) and self._known(tensor) is None:
-                    self.leaves[self._add(tensor)] = key
+                    self.leaves[self._add_tensor(tensor)] = key
 
         def __enter__(self):
             register = torch.nn.modules.module
@@ -1081,7 +1081,7 @@ def tracer(torch):
             spans, key = self._spans(tensor)
             return spans.get(key)
 
-        def _add(self, tensor):
+        def _add_tensor(self, tensor):
             spans, key = self._spans(tensor)
             self._count += 1
             spans[key] = self._count
@@ -1097,7 +1097,7 @@ def tracer(torch):
             if key in spans:
                 return spans[key]
             alike = next((n for k, n in spans.items() if k[3] == tensor.dtype), None)
-            number = self._add(tensor)
+            number = self._add_tensor(tensor)
             if alike is not None:
                 given = [{"t": alike}, list(key[1]), list(key[2]), key[0]]
                 view = "aten.as_strided.default", given, {}, [number], self._place(), [None]
@@ -1153,7 +1153,7 @@ def tracer(torch):
                     norms.append(None)
                     continue
                 known = None if random_ else self._known(value)
-                numbers.append(self._add(value) if known is None else known)
+                numbers.append(self._add_tensor(value) if known is None else known)
                 if random_:
                     self.drawn[numbers[-1]] = "trace/%d" % numbers[-1]
                     self._keep(self.drawn[numbers[-1]], value)

@@ -194,8 +194,8 @@ class Trace(tracer(torch)):
     def _norm(self, value):
         return None
 
-    def _add(self, tensor):
-        number = super()._add(tensor)
+    def _add_tensor(self, tensor):
+        number = super()._add_tensor(tensor)
         self.dtypes[number] = tensor.dtype
         return number
 
