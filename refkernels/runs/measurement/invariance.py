@@ -6,8 +6,7 @@ kernel that tries several numbers of threads before it settles. `position` moves
 case (rotated by one, and reversed). `batch` computes some of its rows separately: 64 rows one by
 one, or, for an elementwise op, pieces shorter than a vector. A row is what the op computes
 independently: a row of `a`, a row of LayerNorm, an element of sin. All comparisons are of bits; any
-NaN equals any NaN. A case that took the target long is left out. On an emulated machine, where an
-interpreter takes minutes to start, only one is used.
+NaN equals any NaN. A case that took long is left out; an emulated machine has one interpreter.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
