@@ -78,9 +78,8 @@ def interval(problem: Problem, output: str, got: Array) -> SolvedNumber | None:
     right = np.asarray(problem.truth.reference[output])
     if got.shape != right.shape or not np.any(right):
         return None
-    rounding = (
-        2.0 * formats.working_format(formats.of(got)).u
-    )  # of the factor, which a kernel holds
+    # Relative: a kernel rounds the factor that it holds, and what it multiplies.
+    rounding = 2.0 * formats.working_format(formats.of(got)).u
     asked = problem, output, got, lambda factor: factor * right
     solution = number_in(*asked, 1.0, _STARTS, rounding)
     near = solution is not None and solution.distance <= _LEFT * got.size

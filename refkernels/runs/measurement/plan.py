@@ -30,7 +30,7 @@ MANY_CASES = 10  # the invariance of an op with fewer is measured in the forward
 
 @dataclass(frozen=True)
 class Unit:
-    """One case in one dtype and direction; `case` is None for the op's invariance over `cases`."""
+    """A case in a dtype and direction; None: the op's invariance over `cases`, by default all."""
 
     op: Op
     case: Case | None
@@ -130,7 +130,7 @@ def select(
             left_out += len(of_case) - len(planned)
         if invariance and not cases:
             both_directions = full and len(all_cases) >= MANY_CASES
-            asked = all_cases if full else [alike[-1] for alike in _by_regime(all_cases).values()]
+            asked = () if full else [alike[-1] for alike in _by_regime(all_cases).values()]
             units += [
                 Unit(op, None, dtype, direction, tuple(asked))
                 for dtype in wanted_dtypes
