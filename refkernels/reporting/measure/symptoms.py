@@ -48,7 +48,7 @@ from refkernels.reporting.words.vocabulary import (
 from refkernels.target_names import framework_of
 
 MOST_LINES = 5  # of a card, before it is unfolded
-MOST_EXPLAINED = 5  # symptoms of a target
+MOST_EXPLAINED = 8  # symptoms of a target
 _ROUNDING = verdict("rounding").rank
 
 
