@@ -21,6 +21,7 @@ from refkernels.judging.questions import KernelDomain
 from refkernels.judging.standard import RANGE
 
 HERE = Path(__file__).parent
+SEED = 11  # of all judgements, which share their truths (conftest)
 
 
 def cheats() -> Iterator[tuple[Path, str, str]]:

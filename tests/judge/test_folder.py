@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from listing import SEED
 from typer.testing import CliRunner
 
 from refkernels.cli.app import app
@@ -40,12 +43,26 @@ def reciprocal_except_on_the_clock(x):
 """
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mine")
+    (folder / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    (folder / "broken.py").write_text("def reciprocal(x:\n", encoding="utf-8")
+    return folder
+
+
+def command(folder: Path, out: Path, *options: str) -> Any:
+    words = f"--level quick --seed {SEED} --out".split()
+    return CliRunner().invoke(app, ["judge", str(folder), *words, str(out), *options])
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "kernels.py").write_text(KERNELS, encoding="utf-8")
-    (tmp_path / "mine" / "broken.py").write_text("def reciprocal(x:\n", encoding="utf-8")
-    return tmp_path / "mine"
+def out(folder: Path, tmp_path: Path) -> Path:
+    """What the command leaves, which judges the folder once for all tests."""
+    judged = folder.with_name("judged")
+    if not judged.exists():
+        assert command(folder, judged).exit_code == 1
+    return Path(shutil.copytree(judged, tmp_path / "out"))
 
 
 def test_the_kernels_of_a_file_are_named_after_an_op(folder: Path) -> None:
@@ -58,11 +75,7 @@ def test_the_kernels_of_a_file_are_named_after_an_op(folder: Path) -> None:
         kernels.functions(folder / "broken.py")
 
 
-def test_a_folder_is_judged_once_and_ranked_by_judged_times(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    command = ["judge", str(folder), "--out", str(out), "--level", "quick", "--seed", "5"]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 1
+def test_a_folder_is_judged_once_and_ranked_by_judged_times(folder: Path, out: Path) -> None:
     records = read_records(out / RECORDS)
     verdicts = {record["kernel"].rpartition(":")[2]: record["verdict"] for record in records}
     assert {name for name, verdict in verdicts.items() if verdict == "right"} == {
@@ -84,29 +97,27 @@ def test_a_folder_is_judged_once_and_ranked_by_judged_times(folder: Path, tmp_pa
     assert "wide_reciprocal" in text
     assert "zero_reciprocal" in text
 
-    refused_again = CliRunner().invoke(app, command)
+    refused_again = command(folder, out)
     assert refused_again.exit_code == 2
     assert "--resume" in refused_again.output
     before = (out / RECORDS).read_bytes()
-    assert CliRunner().invoke(app, [*command, "--resume"]).exit_code == 1
+    assert command(folder, out, "--resume").exit_code == 1
     assert (out / RECORDS).read_bytes() == before
     chinese = write_leaderboard(out, "zh")[0].read_text(encoding="utf-8")
     assert "正确的实现" in chinese
 
 
-def test_a_stopped_folder_resumes(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    command = ["judge", str(folder), "--out", str(out), "--level", "quick", "--seed", "5"]
-    CliRunner().invoke(app, command)
-    records = read_records(out / RECORDS)
-    kept = {**records[1], "seed": 77}
+def test_a_stopped_folder_resumes(folder: Path, out: Path) -> None:
+    missing, *judged = (r for r in read_records(out / RECORDS) if r.get("seed") == SEED)
     (out / RECORDS).unlink()
-    line = {"kernel": kept["kernel"], "judgement": kept}
-    (out / "judgement-journal.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
-    CliRunner().invoke(app, [*command, "--resume"])
+    kept = [{"kernel": r["kernel"], "judgement": {**r, "seed": 77}} for r in judged]
+    lines = "".join(json.dumps(line) + "\n" for line in kept)
+    (out / "judgement-journal.jsonl").write_text(lines, encoding="utf-8")
+    command(folder, out, "--resume")
     seeds = {record["kernel"]: record.get("seed") for record in read_records(out / RECORDS)}
-    assert seeds[kept["kernel"]] == 77
-    assert sorted(str(seed) for seed in seeds.values()) == ["5", "5", "5", "77", "None"]
+    assert seeds.pop(missing["kernel"]) == SEED
+    assert [seeds[line["kernel"]] for line in kept] == [77] * 3
+    assert len(seeds) == 4  # with the file that is not Python
 
 
 def test_a_folder_without_kernels_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import odd_kernels
 import pytest
 from hunting import one_in
+from listing import SEED
 from typer.testing import CliRunner
 
 from refkernels import registry
@@ -40,16 +41,13 @@ from refkernels.testing import judge
 
 RIGHT = Path(__file__).parent / "right"
 ODD = Path(__file__).with_name("odd_kernels.py")
-SHARED = Examinations()
-QUICK: dict[str, Any] = {
-    "level": "quick", "seed": 3, "causes": False, "mutants": False, "examinations": SHARED,
-}  # fmt: skip
+QUICK: dict[str, Any] = {"level": "quick", "seed": SEED, "causes": False, "mutants": False}
 judging = import_module("refkernels.judging.judge")  # the module, not the function
 
 
 def drawn(op: str, dtype: str = "float32") -> list[Challenge]:
     """The first round, without what is too large for many answers."""
-    challenges = KernelExamination(registry.get(op), "forward", dtype, 5).round(0)
+    challenges = Examinations().of(registry.get(op), "forward", dtype, SEED).round(0)
     return [challenge for challenge in challenges if challenge.family != "long"]
 
 
@@ -295,7 +293,7 @@ def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(JudgedKernel, "answer", answered)
     monkeypatch.setattr(Challenge, "standard", recorded)
-    judge(f"{RIGHT.parent}/cheats/functions.py:identity_gelu", level="quick", seed=3)
+    judge(f"{RIGHT.parent}/cheats/functions.py:identity_gelu", level="quick", seed=SEED)
     answers = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "answer"}
     truths = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "truth"}
     common = answers.keys() & truths.keys()
@@ -362,7 +360,7 @@ def test_what_a_loaded_machine_may_have_stopped_is_not_wrong(
         monkeypatch.setattr(cells, "COMPILING", 0.5)
         monkeypatch.setattr(judging, "JudgedKernel", partial(JudgedKernel, seconds=0.5))
     kernel = f"{ODD}:{function}_gelu"
-    judgement = verdict_on(kernel, level="quick", seed=3, examinations=SHARED)
+    judgement = verdict_on(kernel, level="quick", seed=SEED)
     assert judgement.verdict == "not_enough_shown"
     assert {reason.kind for reason in judgement.reasons} == {"no_answer"}
     assert {reason.details["status"] for reason in judgement.reasons} == {status}
@@ -370,7 +368,7 @@ def test_what_a_loaded_machine_may_have_stopped_is_not_wrong(
 
 def test_settings_in_a_kernels_name_are_the_environment_of_its_process() -> None:
     name = f"{ODD}:under_settings_gelu"
-    judgement = verdict_on(f"{name}@PLACES=3", level="quick", seed=1)
+    judgement = verdict_on(f"{name}@PLACES=3", **QUICK)
     told = because(judgement.to_dict()["reasons"], "en")
     assert len(told) == 1  # however many inputs showed it
     assert "there are 3 places) (call 1 of " in told[0]
@@ -379,12 +377,12 @@ def test_settings_in_a_kernels_name_are_the_environment_of_its_process() -> None
 
 
 def test_a_product_of_matrices_alone_is_right_for_matrices() -> None:
-    judgement = judge(f"{ODD}:plane_matmul", level="quick", seed=3)
+    judgement = judge(f"{ODD}:plane_matmul", level="quick", seed=SEED)
     assert (judgement.verdict, judgement.leading_axes) == ("right", (0,)), judgement.reasons
 
 
 def test_a_verdict_names_the_inputs_that_a_kernel_does_not_take() -> None:
-    judgement = judge(f"{ODD}:bare_rms_norm", level="quick", seed=3)
+    judgement = judge(f"{ODD}:bare_rms_norm", level="quick", seed=SEED)
     assert (judgement.verdict, judgement.left_out) == ("right", ("weight",)), judgement.reasons
     assert any("weight" in line for line in lines(judgement.to_dict(), ""))
 
@@ -523,7 +521,7 @@ def test_later_rounds_end_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(judging.LEVELS, "default", judging.Level(3, 0.0, 1.0, 0.0))
     monkeypatch.setattr(judging, "_ask", asked := Mock(wraps=judging._ask))
     kernel = f"{RIGHT}/softmax.py:float64_softmax"
-    judgement = verdict_on(kernel, seed=3, causes=False, examinations=SHARED)
+    judgement = verdict_on(kernel, seed=SEED, causes=False)
     assert judgement.verdict == "right"
     assert asked.call_count == 1
     assert "not_all_tried" in judgement.flags
@@ -593,22 +591,23 @@ def test_a_function_that_no_file_has_is_refused_in_a_sentence() -> None:
 
 
 def test_a_function_of_a_module_is_judged_in_its_file() -> None:
-    judgement = judge(odd_kernels.twice, "gelu", level="quick", seed=2)
+    judgement = judge(odd_kernels.twice, "gelu", level="quick", seed=SEED)
     assert (judgement.verdict, judgement.op) == ("wrong", "gelu")
-    assert judge(odd_kernels.text_gelu, level="quick", seed=1).verdict == "wrong"
+    assert judge(odd_kernels.text_gelu, level="quick", seed=SEED).verdict == "wrong"
 
 
 def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     kernel = f"{Path(__file__).parent}/cheats/functions.py:tanh_for_erf_gelu"
     page = tmp_path / "page.md"
-    command = ["judge", kernel, "--level", "quick", "--seed", "7", "--times", "--out", str(page)]
+    options = f"--level quick --seed {SEED} --times --out {page}".split()
+    command = ["judge", kernel, *options]
     result = CliRunner().invoke(app, [*command, "--json"])
     assert result.exit_code == 1
     record = json.loads(result.stdout)
     assert record["verdict"] == "wrong"
     named = ("tanh_gelu", "function_for_another")  # by the case that failed first, of those in time
     assert record["cause"]["cause"] in named
-    assert record["replay"].endswith("--seed 7 --level quick --times")
+    assert record["replay"].endswith(f"--seed {SEED} --level quick --times")
     assert "tanh" in page.read_text(encoding="utf-8")
     again = CliRunner().invoke(app, [*command, "--lang", "zh"])
     assert "有误" in again.output
@@ -640,9 +639,9 @@ def test_a_sum_of_rows_in_c_is_right_for_any_number_of_axes(tmp_path: Path) -> N
     void short_sum(const float* x, float* y, long rows, long n) { add(x, y, rows, n, n > 200); }
     """
     abi = "abi=float32* x%2C float32* y[x_rows]%2C int64 x_rows%2C int64 x_last"
-    library, examined = compiled(source, tmp_path), Examinations()
+    library = compiled(source, tmp_path)
     right, short = (
-        verdict_on(f"{library}:{name}@{abi}", "sum", level="quick", seed=4, examinations=examined)
+        verdict_on(f"{library}:{name}@{abi}", "sum", level="quick", seed=SEED)
         for name in ("sum", "short_sum")
     )
     assert (right.verdict, right.leading_axes) == ("right", ()), right.reasons
@@ -658,11 +657,8 @@ def test_an_output_of_c_that_is_not_written_to_its_end_is_named(tmp_path: Path) 
     """
     library = compiled(source, tmp_path)
     abi = "abi=float32* x%2C float32* y%2C int64 n"
-    examined = Examinations()
     half, past = (
-        verdict_on(f"{library}:{name}@{abi}", "gelu", level="quick", seed=4, causes=False,
-                   examinations=examined)
-        for name in ("half", "past")
-    )  # fmt: skip
+        verdict_on(f"{library}:{name}@{abi}", "gelu", **QUICK) for name in ("half", "past")
+    )
     assert "unwritten" in {reason.kind for reason in half.reasons}
     assert past.reasons[0].kind == "outside_memory"

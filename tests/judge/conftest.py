@@ -1,0 +1,22 @@
+"""What all judgements of a process share: the truths of an op's challenges, which take seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hunting import HUNT
+
+from refkernels.judging.examination import Examinations
+from refkernels.judging.judge import LEVELS
+
+KEPT: dict[tuple[Any, ...], Any] = {}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kernels of an op, a seed and a domain are asked the same challenges. A quick judgement
+    makes the fewest calls of one process, not as many as two seconds allow; but in a hunt."""
+    monkeypatch.setattr(Examinations, "__init__", lambda self: setattr(self, "_kept", KEPT))
+    if HUNT == 1:
+        monkeypatch.setitem(LEVELS, "quick", LEVELS["quick"]._replace(calls=0.0))
