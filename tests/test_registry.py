@@ -170,11 +170,6 @@ for name in {NAMESAKES}:
 
 def test_an_op_of_its_familys_name_is_found_without_all_families() -> None:
     """schedule_ref: a family that no oracle imports."""
+    assert {"layernorm", "matmul", "softmax"} <= set(NAMESAKES)
     done = subprocess.run([sys.executable, "-c", _LOADED], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_every_op_is_found_by_its_name() -> None:
-    assert {"layernorm", "matmul", "softmax"} <= set(NAMESAKES)
-    for name, op in OPS.items():
-        assert registry.get(name) is op

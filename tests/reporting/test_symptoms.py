@@ -239,29 +239,27 @@ def test_a_card_has_five_lines_and_the_rest_folded():
     assert (card.asked, card.fine) == (8, 0)
 
 
-def test_what_is_on_cards_is_explained_until_the_target_has_its_share():
-    ops = [f"op{number}" for number in range(20)]
-    records, explained = [bad(op) for op in ops], []
+def explained_in_turn(records, cause, every=False):
+    """What a report asks for, again and again, and is told: `cause` of a measurement and place."""
+    explained = []
     for _ in range(20):
-        wanted = worth_explaining(Study.of([*records, *explained]))
-        if not wanted:
-            break
-        explained += [found_on(measurement.record, "argument_reduction") for measurement in wanted]
+        wanted = worth_explaining(Study.of([*records, *explained]), every=every)
+        explained += [
+            found_on(measurement.record, cause(measurement, len(explained) + place))
+            for place, measurement in enumerate(wanted)
+        ]
+    return explained
+
+
+def test_what_is_on_cards_is_explained_until_the_target_has_its_share():
+    records = [bad(f"op{number}") for number in range(20)]
+    explained = explained_in_turn(records, lambda *_: "argument_reduction")
     assert len(explained) == MOST_EXPLAINED
-    assert worth_explaining(Study.of([*records, *explained])) == []
 
 
 def test_every_symptom_is_explained_if_that_is_asked_for():
-    records, explained = [bad(f"op{number}") for number in range(20)], []
-    for _ in range(20):
-        wanted = worth_explaining(Study.of([*records, *explained]), every=True)
-        if not wanted:
-            break
-        causes = [f"cause{len(explained) + place}" for place in range(len(wanted))]
-        explained += [
-            found_on(measurement.record, cause)
-            for measurement, cause in zip(wanted, causes, strict=True)
-        ]
+    records = [bad(f"op{number}") for number in range(20)]
+    explained = explained_in_turn(records, lambda _, place: f"cause{place}", every=True)
     shown = symptoms_of(*records, *explained)
     assert sorted(symptom.cause for symptom in shown) == sorted(each["cause"] for each in explained)
     assert len(explained) == 20
@@ -277,11 +275,9 @@ def test_a_cause_of_other_options_is_not_hidden_behind_that_of_the_worst_case():
     plain = bad("cross_entropy", case="a", mean=1e9)
     nearly = bad("cross_entropy", case="b", mean=1e8)
     ignored = with_params(bad("cross_entropy", case="c", mean=5.0), ignore_index=-100)
-    records, explained = [plain, nearly, ignored], []
+    records = [plain, nearly, ignored]
     causes = {"a": "clipped_exponent", "b": "clipped_exponent", "c": "all_rows_denominator"}
-    for _ in range(3):
-        for m in worth_explaining(Study.of([*records, *explained])):
-            explained.append(found_on(m.record, causes[m.case[-1]]))
+    explained = explained_in_turn(records, lambda m, _: causes[m.case[-1]])
     assert len(explained) == 2
     found = {
         s.cause: {m.case[-1] for m in s.measurements} for s in symptoms_of(*records, *explained)
@@ -341,14 +337,17 @@ def _thread(op, regime, output, direction="forward", **more):
     return {**record, **more}
 
 
+def _pairs(zero, uniform):
+    """How far two frameworks are apart without a bias, and with one."""
+    about, of = ("linear", "forward", "y", "float32"), ("torch", "paddle")
+    return [
+        synthetic.agreement(*about, f"linear/seed_linear[bias={bias}]", *of, 0.6, gap, 3)
+        for bias, gap in (("zero", zero), ("uniform", uniform))
+    ]
+
+
 def test_the_threads_are_answered_from_the_records():
-    pairs = [
-        synthetic.agreement(
-            "linear", "forward", "y", "float32", f"linear/seed_linear[bias={bias}]",
-            "torch", "paddle", 0.6, gap, 3,
-        )
-        for bias, gap in (("zero", 0.0), ("uniform", 1.2e-4))
-    ]  # fmt: skip
+    pairs = _pairs(0.0, 1.2e-4)
     gradient = _thread("layernorm", "seed_layernorm", "dx", "backward")
     gradient["flags"] = ["nonzero_at_zero"]
     gradient["error"]["max_abs_at_zero"] = 0.0014
@@ -361,13 +360,7 @@ def test_the_threads_are_answered_from_the_records():
 
 
 def test_a_thread_that_the_records_contradict_is_not_claimed():
-    pairs = [
-        synthetic.agreement(
-            "linear", "forward", "y", "float32", f"linear/seed_linear[bias={bias}]",
-            "torch", "paddle", 0.6, 1.2e-4, 3,
-        )
-        for bias in ("zero", "uniform")
-    ]  # fmt: skip
+    pairs = _pairs(1.2e-4, 1.2e-4)
     broken = _thread("cos", "seed_pi", "y", invariants_violated=["abs_at_most_one"])
     assert sentences(threads_of(Study.of([*pairs, broken])), EN) == []
 
