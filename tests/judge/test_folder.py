@@ -108,7 +108,8 @@ def test_a_folder_is_judged_once_and_ranked_by_judged_times(folder: Path, out: P
 
 
 def test_a_stopped_folder_resumes(folder: Path, out: Path) -> None:
-    missing, *judged = (r for r in read_records(out / RECORDS) if r.get("seed") == SEED)
+    records = map(json.loads, (out / RECORDS).read_text("utf-8").splitlines())
+    missing, *judged = (record for record in records if record.get("seed") == SEED)
     (out / RECORDS).unlink()
     kept = [{"kernel": r["kernel"], "judgement": {**r, "seed": 77}} for r in judged]
     lines = "".join(json.dumps(line) + "\n" for line in kept)
@@ -117,7 +118,6 @@ def test_a_stopped_folder_resumes(folder: Path, out: Path) -> None:
     seeds = {record["kernel"]: record.get("seed") for record in read_records(out / RECORDS)}
     assert seeds.pop(missing["kernel"]) == SEED
     assert [seeds[line["kernel"]] for line in kept] == [77] * 3
-    assert len(seeds) == 4  # with the file that is not Python
 
 
 def test_a_folder_without_kernels_is_refused_in_a_sentence(tmp_path: Path) -> None:
