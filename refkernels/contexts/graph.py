@@ -44,7 +44,7 @@ class Node:
         return f"{self.op}{option}({', '.join(operand.op for operand in self.operands)})"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Move:
     """change(*arrays) moves elements. `sources`: where each element of the result stands in the
     flat operands, one after the other; None for large arrays."""

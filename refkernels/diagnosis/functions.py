@@ -25,22 +25,18 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
     for name, got in outputs.items():
         if not problem.op.function or fits[name].ordinary:
             continue
-        yield from _other_functions(problem) if problem.op.real_function else ()
+        # An edit of the program has the bound of one form, which another function's others exceed.
+        others = (f.name for f in FUNCTIONS if f.forms and f.name != problem.op.name)
+        for other in others if problem.op.real_function else ():
+            told = {"function": problem.op.name, "other": other}
+            cause, details = named(recognised.KIND, told, {"op": problem.op.name})
+            yield Variant(cause, details, problem.ask(op=other))
         claims = known.errors(problem, name, got, fits[name]) if known.errors else []
         claims = [*claims, *_cancelling_forms(problem, fits[name], got)]
         yield from claims
         outcomes = [claim.prediction.outcome for claim in claims]
         if all(outcome is not None and not outcome.fits for outcome in outcomes):
             yield from _fast_approximation(problem, name, got)
-
-
-def _other_functions(problem: Problem) -> Iterator[Variant]:
-    """Another function that has named forms, within the bound of its worst: an edit of the program
-    has that of one form, which other forms may exceed."""
-    for other in (f.name for f in FUNCTIONS if f.forms and f.name != problem.op.name):
-        details = {"function": problem.op.name, "other": other}
-        cause, details = named(recognised.KIND, details, {"op": problem.op.name})
-        yield Variant(cause, details, problem.ask(op=other))
 
 
 def _cancelling_forms(problem: Problem, truth: Fit, got: Array) -> Iterator[Claim]:

@@ -79,9 +79,3 @@ def test_a_block_is_the_fallbacks_or_the_kernels(monkeypatch) -> None:
             fallback=lambda out: out.append("fallback"),
         )
     assert taken == ["kernel", "fallback"]
-
-
-def test_a_process_of_a_user_begins_with_fallbacks() -> None:
-    program = "from refkernels.arithmetic import small; print(small.allowance.elements)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert int(done.stdout) > small.SMALL

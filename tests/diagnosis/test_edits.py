@@ -11,7 +11,9 @@ from numpy_kernels import normal, softmax
 
 import refkernels
 from refkernels import registry
+from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits import names, rules
+from refkernels.diagnosis.edits.catalogue import KeyOf
 from refkernels.diagnosis.edits.names import formula_of
 from refkernels.diagnosis.edits.rules import RULES, edits_of
 from refkernels.diagnosis.edits.screen import Screen
@@ -71,6 +73,13 @@ def test_an_output_of_one_number_throughout_has_no_edit() -> None:
         "clip_by_value", {"grads": grads}, {"clipped": grads * 0 + 0.05}, {"max_value": 0.1}
     )
     assert found.confidence != "proven" or found.cause in ("param_differs", "scale_factor")
+
+
+def test_the_key_of_an_edit_s_own_nodes_reads_each_once() -> None:
+    node = Node("input", (), "x", (3,))
+    for _ in range(200):
+        node = Node("multiply", (node, node), None, (3,))
+    assert KeyOf({}.__getitem__).of_node(node) == KeyOf({}.__getitem__).of_node(node)
 
 
 @pytest.mark.parametrize("op", ["softmax", "attention", "selu", "soft_cross_entropy", "adafactor"])

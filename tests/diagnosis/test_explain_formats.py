@@ -119,9 +119,15 @@ def test_an_explanation_has_a_repr_of_one_line_and_markdown() -> None:
     assert len(markdown) < len(explanation.to_markdown())
 
 
-def test_codes_that_are_taken_for_numbers() -> None:
+CODES = {"scale": "codes_as_numbers", "x": "sign_bit_as_digit"}
+
+
+@pytest.mark.parametrize("part", CODES)
+def test_codes_that_are_taken_for_numbers(part: str) -> None:
     x = np.arange(-128, 128, dtype=np.int8).reshape(16, 16)
     scale = (2.0 ** (np.arange(16)[:, None] % 7 - 3)).astype(ml_dtypes.float8_e8m0fnu)
-    y = x * scale.view(np.uint8).astype(np.float32)
-    found = refkernels.explain("dequantize", {"x": x, "scale": scale}, y)
-    assert (found.cause, found.confidence) == ("codes_as_numbers", "proven")
+    inputs = {"x": x, "scale": scale}
+    taken = {**inputs, part: inputs[part].view(np.uint8)}
+    y = taken["x"] * taken["scale"].astype(np.float32)
+    found = refkernels.explain("dequantize", inputs, y)
+    assert (found.cause, found.confidence) == (CODES[part], "proven")

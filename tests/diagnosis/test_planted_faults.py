@@ -44,6 +44,7 @@ from numpy_kernels import (
 
 from refkernels.contexts.special_functions import tanh
 
+BF16 = ml_dtypes.bfloat16
 PLANTED: list[planting.Planted] = []
 of = partial(planting.Asked, PLANTED)
 
@@ -100,6 +101,9 @@ shifted_log = lambda x, target: -at(np.log(softmax(x) + 1e-7), target)  # noqa: 
 fault("added_inside_logarithm", shifted_log, value=1e-7)
 fault = of("cross_entropy", {"dloss": normal(40, seed=3), **LABELLED}, reduction="none")
 fault("first_for_all", partial(cross_entropy_dx, first=True), part="dloss")
+SPARSE = {"dloss": np.ones((), BF16), "x": normal(4, 1500).astype(BF16), "target": np.arange(4)}
+fault = of("cross_entropy", SPARSE)  # four of 6,000 elements, of which all are rounded
+fault("stop_gradient", lambda dloss, x, target: softmax(x) / 4, part="x - max(x)")
 NO_CLASS = {"x": normal(8, 7), "target": np.array([3, 1, -1, 0, 2, 4, 5, 6])}
 fault = of("nll", NO_CLASS, reduction="none")
 fault("label_wrapped", lambda x, target: -at(x, target))
@@ -264,6 +268,8 @@ fault("part_of_sum_left_out", hole, n=96, start=40, stop=56)
 fault = of("linear", LAYER)
 fault(None, lambda x, weight, bias: x @ weight.T + bias)
 fault("fused_relu", lambda x, weight, bias: np.maximum(x @ weight.T + bias, 0))
+applied = lambda x, weight, bias: silu(x @ weight.T + bias)  # noqa: E731
+fault("fused_activation", applied, function="x / (1 + exp(-x))")
 fault("quantised_weights", lambda x, weight, bias: x @ int8(weight, 1).T + bias)
 for axis, scale in ((None, "the tensor"), (1, "each row")):
     y = lambda x, weight, bias, axis=axis: int8(x, axis) @ weight.T + bias  # noqa: E731

@@ -44,6 +44,7 @@ _MANY = 8  # places that are alike: all of them first, then each
 _FIRST = 16  # edits, of which every two are tried together
 _SAVED = 0.5  # bits that an edit saves of each element
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
+_REPAIRED = 4.0  # bits of each wrong element: beside many right ones, a few are no such share
 _SOLVING = 0.5  # budgets for the most promising numbers
 _READINGS = 16  # about as many as solving for a number takes
 _MOST = 4.0  # budgets: the search begins no stage, and reads no edit, when these are spent
@@ -172,10 +173,11 @@ def _findings(screen: Screen, edits: list[Edit], first: Edit | None = None) -> l
     base = screen.predicted(before)
     if base is None:
         return []
-    sizes = {name: seen.got.size for name, seen in screen.observed.items()}
+    distances, wrong = screen.costs(base)
     most = {
-        name: d - max(LEAST, min(_SHARE * d, _SAVED * sizes[name]))
-        for name, d in screen.costs(base)[0].items()
+        name: d - max(LEAST, min(_SHARE * d, _SAVED * seen.got.size, _REPAIRED * wrong[name] or d))
+        for name, seen in screen.observed.items()
+        for d in [distances[name]]
     }
     found = []
     for edit in itertools.takewhile(lambda _: screen.spent < _MOST, edits):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -252,11 +253,6 @@ def other_bases(program: Program) -> Iterator[Any]:
         yield node, {node: by(node)(lambda xp, v: v / xp.log(xp.number(2)))}, {"part": node}
 
 
-def _of_results(change: Callable[[Any, Any], Any], program: Program) -> Iterator[Any]:
-    for node in dict.fromkeys(filter(None, program.graph.outputs)):
-        yield node, {node: by(node)(change)}
-
-
 _OF_INPUTS: dict[str, Callable[[Any, Any], Any]] = {
     "exp(x)": lambda xp, x: xp.exp(x),
     "log(x)": lambda xp, x: xp.log(x),
@@ -266,17 +262,32 @@ _OF_INPUTS: dict[str, Callable[[Any, Any], Any]] = {
     "x / (1 + exp(-x))": lambda xp, x: x / (1 + xp.exp(-x)),
     _SHARE: lambda xp, x: _softmax(-1, xp, -x),
 }
+_OF_RESULTS: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: _OF_INPUTS[name] for name in (_LOGISTIC, "x / (1 + exp(-x))")},
+    "max(x, 0.01 x)": lambda xp, x: xp.maximum(x, x * xp.number(0.01)),
+    "x (1 + erf(x / √2)) / 2": lambda xp, x: x * xp.erfc(-x / xp.sqrt(xp.number(2))) / 2,
+    "x / (1 + exp(-√(8 / π) (x + 0.044715 x³)))": lambda xp, x: (
+        x / (1 + xp.exp(-xp.sqrt(8 / xp.pi()) * (x + xp.power(x, 3) * xp.number(0.044715))))
+    ),
+    "tanh(x)": lambda xp, x: xp.tanh(x),
+    "max(x, 0)": lambda xp, x: xp.maximum(x, xp.number(0)),
+    "sqrt(x)": lambda xp, x: xp.sqrt(x),
+}
+
+
+def _transformed(nodes: Iterable[Node], functions: Mapping[str, Any]) -> Iterator[Any]:
+    for node, (name, function) in itertools.product(nodes, functions.items()):
+        yield node, {node: by(node)(function)}, {"part": node, "function": name}
 
 
 @rule("input_transformed", "input")  # x -> softmax(x), of what was given as probabilities
 def transformed_inputs(program: Program) -> Iterator[Any]:
-    for node in program.inputs:
-        for name, function in _OF_INPUTS.items():
-            yield node, {node: by(node)(function)}, {"part": node, "function": name}
+    return _transformed(program.inputs, _OF_INPUTS)
 
 
-rule("fused_relu", "function")(partial(_of_results, lambda xp, y: xp.maximum(y, xp.number(0))))
-rule("root_of_result", "function")(partial(_of_results, lambda xp, y: xp.sqrt(y)))
+@rule("fused_activation", "function")  # y -> silu(y)
+def activated_results(program: Program) -> Iterator[Any]:
+    return _transformed(dict.fromkeys(filter(None, program.graph.outputs)), _OF_RESULTS)
 
 
 @rule("constant_outside_root", "constant")  # sqrt(u + c) -> sqrt(u) + c

@@ -127,9 +127,10 @@ def _views(inputs: Arrays) -> Iterator[View]:
         if not others and 1 in first.shape[-2:] and first.size > 1 < first.ndim:
             turned = np.ascontiguousarray(np.swapaxes(first, -1, -2))
             yield View("read_along_other_axis", {names[0]: turned}, {}, {"part": names[0]})
-        if not others and first.dtype.kind == "V" and first.dtype.itemsize == 1:
+        if not others and first.dtype.kind in "Vi" and first.dtype.itemsize == 1:
+            kind = "codes_as_numbers" if first.dtype.kind == "V" else "sign_bit_as_digit"
             codes = first.view(np.uint8).astype(np.float32)
-            yield View("codes_as_numbers", {names[0]: codes}, {}, {"part": names[0]})
+            yield View(kind, {names[0]: codes}, {}, {"part": names[0]})
         for how, axis, change in itertools.chain(changes_of(first.shape), by_parts(first.shape)):
             fits = (
                 o.ndim == first.ndim and o.shape[: axis + 1] == first.shape[: axis + 1]

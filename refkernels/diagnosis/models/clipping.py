@@ -12,7 +12,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -36,8 +35,11 @@ def by_groups(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     groups = _groups(_factors(problem.inputs["grads"], got, tensor))
     if groups is None or not 1 < (count := groups.max() + 1) < groups.size:
         return
-    grouped = dict(problem.inputs, tensor=groups[tensor])
-    full_answer = answer(replace(problem, inputs=grouped), _per_tensor_formula(problem))
+    # The formula that clips each tensor by its own norm is the op's own, or its fault.
+    faults = (f.forward for f in problem.faults if f.cause == "clipped_per_tensor")
+    formula = next(faults, problem.definition.first("forward"))
+    asked = replace(problem, inputs={**problem.inputs, "tensor": groups[tensor]})
+    full_answer = answer(asked, formula)
     clipped = replace(full_answer, reference={"clipped": full_answer.reference["clipped"]})
     members = [np.flatnonzero(groups == k).tolist() for k in range(count)]
     details = {"groups": "; ".join(", ".join(map(str, group)) for group in members)}
@@ -92,14 +94,6 @@ def _by_norm(problem: Problem, norm: float, right: float, added: float, max_norm
     clipped, own = scaled(problem, "clipped", ratio), scaled(problem, "norm", norm / right)
     bound, plain = {**clipped.bound, **own.bound}, {**clipped.plain, **own.plain}
     return Answer({**clipped.reference, **own.reference}, bound, plain, invariant=False)
-
-
-def _per_tensor_formula(problem: Problem) -> Any:
-    """The formula that clips each tensor by its own norm: the op's own, or its fault."""
-    formulas = problem.op.formulas
-    assert formulas is not None
-    faults = (fault.forward for fault in formulas.faults if fault.cause == "clipped_per_tensor")
-    return next(faults, next(iter(formulas.of("forward").forms.values())))
 
 
 def _factors(grads: Array, got: Array, tensor: Array) -> list[tuple[float, float] | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -29,7 +28,10 @@ def in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         ("float32_labels", _exact(remaining + class_share) - _exact(class_share)),
         ("float32_smoothing", _exact(remaining)),
     ):
-        shares = functools.partial(_fixed, label_share=label_share, class_share=_exact(class_share))
+
+        def shares(xp: Any, n: Any, e: Any, label_share: Fraction = label_share) -> Any:
+            return xp.number(label_share), xp.number(_exact(class_share))
+
         yield from _variant(problem, smoothed_by(cause, shares))
         if problem.inputs.get("weight") is not None:
             weighted = rows_smoothed_by("row_weights", shares, classes)
@@ -38,12 +40,6 @@ def in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def _exact(number: Any) -> Fraction:
     return Fraction(float(number))
-
-
-def _fixed(
-    xp: Any, n: Any, e: Any, label_share: Fraction, class_share: Fraction
-) -> tuple[Any, Any]:
-    return xp.number(label_share), xp.number(class_share)
 
 
 def _variant(problem: Problem, fault: Fault, **details: Any) -> Iterator[Variant]:

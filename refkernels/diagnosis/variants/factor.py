@@ -119,7 +119,6 @@ def _narrow(low: float, best: float, high: float, output_format: Format) -> name
 _LINEAR = ("m", "buf")  # the first of these that an op has
 _MULTIPLIED, _CLIPPED = "gradient_multiplied", "gradient_clipped"
 _DISQUALIFYING_BITS = 1e9  # bits
-_ROUNDINGS = 4  # of a multiplied gradient, and of the output
 _MAX_NORMS = (1.0, 0.5, 0.25, 0.1, 2.0, 5.0, 10.0, 100.0)  # usual thresholds of clipping
 _CHANCE = 2.0**-10  # the largest probability that a meaningless factor clips to one of these
 _SHORT = 5  # a factor of fewer digits may be a rate, or 1 minus one
