@@ -419,6 +419,7 @@ OPTIONS = """
 --momentum      momentum of sgd
 --steps         number of steps
 --captured      steps whose tensors are kept
+--only          the layers whose tensors are kept, a glob
 --warmup        steps of a linear warm-up from lr/10; then a polynomial decay to 0 at --total
 --total         steps of that schedule (default: --steps)
 --clip          the norm to clip to
@@ -439,7 +440,7 @@ OPTIONS = """
 """
 DEFAULTS = {
     "optimizer": "sgd", "lr": 1e-3, "momentum": 0.9, "steps": 100, "captured": [0, 1, 2],
-    "warmup": 0, "total": 0, "clip": 0.0, "clip_scope": "model", "rows": 8, "micro": 0,
+    "only": "*", "warmup": 0, "total": 0, "clip": 0.0, "clip_scope": "model", "rows": 8, "micro": 0,
     "mean_over": "micro", "same_shard": False, "permute": None, "perturb": None,
     "dtype": "float32", "threads": 0, "amp": False, "device": "cpu", "tf32": False,
     "graph": False, "planted": "",
@@ -492,7 +493,7 @@ def main(words=None):
         api.set_num_threads(args.threads)
     model, optimizer, step, tensor = TRAININGS[args.framework](args, api)
     printed = []
-    chosen = {"steps": args.captured, "perturb": args.perturb}
+    chosen = {"steps": args.captured, "only": args.only, "perturb": args.perturb}
     chosen["hash_every"] = 1 if args.captured else 0
     with Capture(args.folder, model, optimizer, **chosen) as capture:
         for parts in batches_of(args, tensor):

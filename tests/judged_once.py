@@ -2,15 +2,13 @@
 reads their formulas: to compile kernels of them, as tests of large arrays do, takes longer. One
 process of torch compares the calls of all of them: its import takes longer than a comparison."""
 
-import subprocess
 import sys
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from once import once
-from plain_interpreter import PlainInterpreter
+from plain_interpreter import PlainInterpreter, in_one_process
 
 import refkernels.alignment.align  # noqa: F401
 from refkernels.alignment import local, traced
@@ -41,20 +39,11 @@ _ONCE = {
 }
 
 
-_COMPARE = 'import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name="__main__")'
-
-
 def install(
     monkeypatch: pytest.MonkeyPatch, interpreter: Callable[[str], PlainInterpreter]
 ) -> None:
     """For a test whose runs do not change."""
-
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        interpreter("torch").run(_COMPARE, *command[1:])
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-    in_one_process = SimpleNamespace(run=run, DEVNULL=None, PIPE=None)
-    monkeypatch.setattr(traced, "subprocess", in_one_process)
+    monkeypatch.setattr(traced, "subprocess", in_one_process(interpreter))
     monkeypatch.setattr(draft, "GENERATED", 1 << 40)
     monkeypatch.setattr(sys.modules["refkernels.alignment.align"], "judge_run", _RUN)
     for name, function in _ONCE.items():

@@ -127,7 +127,7 @@ TRAININGS = {
         "optimizer": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, dampening=0.3),
     },
     "decoupled": {"optimizer": coupled},
-    "bfloat16": {"model": lambda: mlp().bfloat16(), "dtype": torch.bfloat16},
+    "bfloat16": {"model": lambda: mlp().bfloat16(), "dtype": torch.bfloat16, "steps": [1]},
     "evaluated": {"train": evaluated},
     "accumulated": {"train": accumulated},
     "nan": {"train": not_a_number},

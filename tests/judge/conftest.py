@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hunting import HUNT
+from plain_interpreter import PlainInterpreter, in_one_process
 
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import LEVELS
+from refkernels.programs import sources
 
 KEPT: dict[tuple[Any, ...], Any] = {}
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch: pytest.MonkeyPatch, plain: Callable[[str], PlainInterpreter]) -> None:
     """All kernels of an op, a seed and a domain are asked the same challenges. A quick judgement
-    makes the fewest calls of one process, not as many as two seconds allow; but in a hunt."""
+    makes the fewest calls of one process, not as many as two seconds allow; but in a hunt. One
+    process exports all tasks: to import PyTorch's compiler takes longer."""
+    monkeypatch.setattr(sources, "subprocess", in_one_process(plain))
     monkeypatch.setattr(Examinations, "__init__", lambda self: setattr(self, "_kept", KEPT))
     if HUNT == 1:
         monkeypatch.setitem(LEVELS, "quick", LEVELS["quick"]._replace(calls=0.0))

@@ -308,6 +308,14 @@ def test_no_special_value_is_asked_where_a_model_gives_others() -> None:
     assert {reason.kind for reason in other.reasons} == {"wrong_special"}
 
 
+def asked_of(kernel: str, *limits: float) -> tuple[JudgedKernel, Challenge]:
+    """A kernel of gelu in a process of its own, and a question."""
+    spec, _ = catalog.target(kernel)
+    drawer = Drawer(registry.get("gelu"), "forward", "float32")
+    (challenge,) = drawer.typicals(np.random.default_rng(0), 1)
+    return JudgedKernel(spec.framework, environments.find(spec), "cpu", *limits), challenge
+
+
 FORKED = """
 import os, time
 os.register_at_fork(after_in_child=lambda: time.sleep(3600))
@@ -322,10 +330,8 @@ def test_a_kernel_whose_threads_die_in_a_fork_answers_without_one(
 ) -> None:
     monkeypatch.setattr(cells, "COMPILING", 1.0)
     (tmp_path / "forked.py").write_text(FORKED, encoding="utf-8")
-    spec, _ = catalog.target(f"{tmp_path}/forked.py:gelu")
-    with JudgedKernel(spec.framework, environments.find(spec), "cpu", 1.0) as running:
-        drawer = Drawer(registry.get("gelu"), "forward", "float32")
-        (challenge,) = drawer.typicals(np.random.default_rng(0), 1)
+    running, challenge = asked_of(f"{tmp_path}/forked.py:gelu", 1.0)
+    with running:
         assert running.answer(challenge).status == "ok"
         assert running.hung is None
 
@@ -336,11 +342,8 @@ def test_later_processes_are_forks_of_the_first_that_has_compiled(
 ) -> None:
     """The first question makes two calls. Where a fork of its process dies, none is kept."""
     monkeypatch.setattr(running, "STARTING", -1e9)
-    spec, _ = catalog.target(f"{ODD}:{function}_gelu")
-    (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
-        np.random.default_rng(0), 1
-    )
-    with JudgedKernel(spec.framework, environments.find(spec), "cpu") as kernel:
+    kernel, challenge = asked_of(f"{ODD}:{function}_gelu")
+    with kernel:
         replies = [kernel.answer(challenge)]
         kept = [kernel.calls([running.call_of(challenge, 1)] * 2) for _ in range(2)]
         assert {reply.status for reply in [*replies, *kept[0], *kept[1]]} == {"ok"}
@@ -400,11 +403,8 @@ def test_every_reply_of_a_process_can_be_stored_in_a_file(
 ) -> None:
     if function == "signalled_gelu" and sys.platform != "linux":
         pytest.skip("a signal of Linux's")
-    spec, _ = catalog.target(f"{ODD}:{function}")
-    (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
-        np.random.default_rng(0), 1
-    )
-    with JudgedKernel(spec.framework, environments.find(spec), "cpu") as running:
+    running, challenge = asked_of(f"{ODD}:{function}")
+    with running:
         reply = running.answer(challenge)
         assert running.answer(challenge).status == status
     assert (reply.status, reply.reason) == (status, reason)
@@ -412,8 +412,7 @@ def test_every_reply_of_a_process_can_be_stored_in_a_file(
 
 
 def test_what_a_kernel_adds_to_a_library_replaces_nothing() -> None:
-    spec, _ = catalog.target(f"{ODD}:twice@op=gelu")
-    with JudgedKernel(spec.framework, environments.find(spec), "cpu") as kernel:
+    with asked_of(f"{ODD}:twice@op=gelu")[0] as kernel:
         assert kernel._known(["json.mine", "json.tool.main"]) == ("json.tool.main",)
 
 
