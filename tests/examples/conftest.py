@@ -19,9 +19,10 @@ ONE = "--steps 1 --captured 0"
 ADAMW = "--steps 2 --captured 0 --only masked --optimizer adamw --warmup 1 --total 3"
 CLIPPED = " --lr 1e-1 --clip 1"
 BOTH = {"float32": ONE, "float64": f"{ONE} --dtype float64"}
+ALONE = BOTH if HUNT > 1 else {"float32": ONE}
 TRAININGS: dict[str, dict[str, str]] = {
     "torch": {
-        **(BOTH if HUNT > 1 else {"float32": ONE}),
+        **ALONE,
         "whole": f"{PLAIN} --rows 32 --dtype float64",
         "by_micro": f"{PLAIN} --rows 32 --dtype float64 --micro 8",
         "by_tokens": f"{PLAIN} --rows 32 --dtype float64 --micro 8 --mean-over tokens",
@@ -29,8 +30,8 @@ TRAININGS: dict[str, dict[str, str]] = {
         "by_hand": f"{ADAMW} --planted nothing",
         "loss_without_eps": f"{ADAMW} --planted loss_without_eps",
     },
-    "paddle": BOTH if HUNT > 1 else {"float32": ONE},
-    "oneflow": {**BOTH, "eager": PLAIN + CLIPPED, "graph": f"{PLAIN}{CLIPPED} --graph"},
+    "paddle": ALONE,
+    "oneflow": {**ALONE, "eager": PLAIN + CLIPPED, "graph": f"{PLAIN}{CLIPPED} --graph"},
     "mindspore": BOTH,
 }
 

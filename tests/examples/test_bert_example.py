@@ -22,7 +22,7 @@ from refkernels.frameworks import environments
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
-FLOAT32_INSIDE = ("oneflow", "mindspore")  # in float64; the others in a hunt
+FLOAT32_INSIDE = ("mindspore",)  # in float64; the others in a hunt
 
 
 def example(name: str) -> ModuleType:
@@ -85,7 +85,7 @@ def runs(request: Any, trained: Callable[[str], Any]) -> dict[str, Path]:
         (loss,) = training.losses[dtype]
         assert abs(loss - 5.981429278300078) < {"float32": 4e-6, "float64": 4e-10}[dtype]
         folders[name] = training.folders[dtype]
-    if len(folders) < 2:
+    if len(folders) < (2 if dtype == "float32" else 1):
         pytest.skip("two frameworks are needed: `refkernels env create torch paddle`")
     return folders
 
@@ -93,12 +93,14 @@ def runs(request: Any, trained: Callable[[str], Any]) -> dict[str, Path]:
 @pytest.mark.usefixtures("judged_once")
 def test_four_frameworks_train_one_definition(runs: dict[str, Path]) -> None:
     """With paddle's softmax clipped at -64, and mindspore's cross entropy 5 ulp off; in float64
-    mindspore keeps a LayerNorm's statistics in float32, and oneflow its hyper-parameters."""
+    mindspore, which is judged alone there, keeps a LayerNorm's statistics in float32."""
     first, *others = runs.values()
-    for run in others:
-        alignment = align(first, run, steps=[0])
+    for pair in [(first, run) for run in others] or [(first,)]:
+        alignment = align(*pair, steps=[0])
         assert alignment.verdict.suspects == (), alignment.verdict.first
-        assert not alignment.local[0].unjudged + alignment.local[1].unjudged
+        assert not any(local.unjudged for local in alignment.local)
+        if len(pair) == 1:
+            continue
         assert alignment.matched is not None
         assert not alignment.matched.only_a + alignment.matched.only_b + alignment.matched.lone_a
         assert len(alignment.matched.parameters) == 46

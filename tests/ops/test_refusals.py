@@ -53,7 +53,6 @@ GIVEN: dict[str, dict[str, Any]] = {
 LLAMA = {"rope_type": "llama3", "factor": 2.0}
 SHAPES: list[tuple[str, dict[str, Any], str]] = [  # refused with a ValueError
     ("matmul", {"b": ones(4, 5)}, "(2, 3) and b (4, 5)"),
-    ("matmul", {"b": ones(4)}, "(4,)"),
     ("matmul", {"a": np.float32(1)}, "at least one axis"),
     ("matmul", {"a": ones(2, 2, 3), "b": ones(4, 3, 3)}, "broadcast"),
     ("matmul", {"dc": ones(2, 2)}, "(2, 5)"),
@@ -62,7 +61,6 @@ SHAPES: list[tuple[str, dict[str, Any], str]] = [  # refused with a ValueError
     ("linear", {"dy": ones(2, 3)}, "(2, 4)"),
     ("scaled_matmul", {"scale_a": ones(3)}, "it must be a number, or"),
     ("scaled_matmul", {"b": ones(2, 3, dtype=np.int8)}, "(K, N)"),
-    ("scaled_matmul", {**GROUPS, "scale_a": ones(2, 4)}, "scale_a has shape"),
     ("scaled_matmul", {**GROUPS, "scale_a": ones(2, 3), "scale_b": ones(2, 4)}, "scale_a has"),
     ("scaled_matmul", {**GROUPS, "scale_b": ones(4, 4)}, "scale_a has shape"),
     ("ctc_loss", {"target": whole(1, 2)}, "target has the label 0, which is the blank"),
@@ -78,7 +76,6 @@ SHAPES: list[tuple[str, dict[str, Any], str]] = [  # refused with a ValueError
     ("batch_norm", {"weight": ones(2)}, "weight has shape"),
     ("group_norm", {"num_groups": 3}, "num_groups is 3"),
     ("softmax", {"axis": 2}, "x has shape (2, 3): it has no axis 2."),
-    ("softmax", {"axis": -3}, "x has shape (2, 3): it has no axis -3."),
     ("softmax", {"x": np.float32(1.0)}, "no axis"),
     ("softmax", {"dy": ones(3)}, "dy has shape (3,) and x (2, 3)"),
     ("sum", {"axis": 3}, "has no axis 3"),
