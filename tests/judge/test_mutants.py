@@ -66,13 +66,13 @@ REFUSING = [("clip_by_norm", "forward"), ("dropout", "forward"), ("max", "backwa
 
 @pytest.mark.parametrize(("name", "direction"), dict.fromkeys([*REFUSING, *one_in(24, QUESTIONS)]))
 def test_no_mutant_raises(name: str, direction: Direction) -> None:
-    """What one raises is a fault of ours, and ends the judgement. Norm_type 2.02 and p = 1.008 are
-    refused; no number is the largest of an empty tile."""
+    """Norm_type 2.02 and p = 1.008 are refused; no number is the largest of an empty tile."""
     op = registry.get(name)
     examination = KernelExamination(op, direction, "float32", seed_of(7))
     with np.errstate(all="ignore"):
-        tried = [c for c in examination.round(0) if c.plain or c.family == "hard"]
-        assert examination.shown([c for c in tried if c.has_answer], 2.0).killed
+        asked = [c for c in examination.round(0) if c.plain or c.family == "hard"]
+        tried = one_in(4, (c for c in asked if c.has_answer), lambda c: c.family)
+        assert examination.shown(tried, 2.0).killed
 
 
 def test_an_edit_that_computes_the_same_is_no_mutant() -> None:
