@@ -65,12 +65,13 @@ class Protocol:
 def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     """The calls on an ordinary challenge."""
     first, below_one = drawer.typical(rng, ROWS), drawer.below_one
-
     other = partial(drawer.again, first, rng=rng)
+    main = list(first.inputs.items())[: len(first.inputs) > 1]
+    permuted = {name: rng.permutation(a) for name, a in first.floats.items() if a.ndim}
     order = [
         first, first, other("typical"), first, _one_changed(first, 0, rng, below_one),
-        _permuted(first, rng), other("mixed"), other("scales"),
-        _others_new(first, other("positive")), other("powers"),
+        _with(first, permuted), other("mixed"), other("scales"),
+        _with(other("positive"), main), other("powers"),
         _one_changed(first, -1, rng, below_one), first,
     ]  # fmt: skip
     row = max(math.prod(array.shape) for array in first.floats.values()) // ROWS
@@ -104,21 +105,11 @@ def _one_changed(
         place = int(rng.integers(changed.size // 4, changed.size - changed.size // 4))
         changed.reshape(-1)[place] += np.asarray(3.0, changed.dtype)
     changed = np.where(changed < 1, changed, 0) if name in below_one else changed
-    return replace(challenge, inputs={**challenge.inputs, name: changed}, _standards={})
+    return _with(challenge, {name: changed})
 
 
-def _others_new(first: Challenge, other: Challenge) -> Challenge:
-    """The other challenge; if it has several inputs, with the first input of `first`."""
-    if len(first.inputs) < 2:
-        return other
-    name = next(iter(first.inputs))
-    return replace(other, inputs={**other.inputs, name: first.inputs[name]}, _standards={})
-
-
-def _permuted(challenge: Challenge, rng: np.random.Generator) -> Challenge:
-    """The challenge with every floating array permuted along its first axis: sums stay the same."""
-    moved = {name: rng.permutation(a) for name, a in challenge.floats.items() if a.ndim}
-    return replace(challenge, inputs={**challenge.inputs, **moved}, _standards={})
+def _with(challenge: Challenge, changed: Any) -> Challenge:
+    return replace(challenge, inputs={**challenge.inputs, **dict(changed)}, _standards={})
 
 
 def same_bits(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

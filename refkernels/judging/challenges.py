@@ -144,13 +144,15 @@ class Drawer:
         own = rng.permutation(next(iter(self.roles.arguments.values())).own)
         related = self.roles.letters
         letters = sorted(map(str, own), key=lambda x: x not in related)
-        plan: dict[str, int | None] = {"exact": None} if self.summed else {}
-        plan |= {"two_valued": 1} if related and not self.summed else {}
-        plan |= {str(rng.choice(_TELLING)): None}
-        plan |= {"few": 1} if len(related) == 1 else {}
-        for family, most in plan.items():
-            draw = FAMILIES.get(family) or data.few(self._void)
-            draw = data.small(draw, 0.5) if family in _TELLING else draw
+        plan: list[tuple[str, Draw, int | None]] = []
+        if self.summed:
+            plan += [("exact", data.integers, None)]
+        elif related:
+            plan += [("two_valued", data.small(data.two_valued, 0.5), 1)]
+        telling = str(rng.choice(_TELLING))
+        plan += [(telling, data.small(FAMILIES[telling], 0.5), None)]
+        plan += [("few", data.few(void), 1) for void in data.VOIDS if len(related) == 1]
+        for family, draw, most in plan:
             if self.free:
                 shapes = itertools.islice(self.shapes.long(rng, size, related), most)
                 found = [c for drawn in shapes for c in self._drawn(family, draw, rng, drawn)]
@@ -158,20 +160,6 @@ class Drawer:
                 lengthened = self._lengthened(letters, LONG)
                 found = [self._redrawn(family, draw, rng, built) for built in lengthened]
             yield from (replace(c, family="long", name=f"long: {c.name}") for c in found)
-
-    @cached_property
-    def _void(self) -> float:
-        """What adds next to nothing to a row of the first input with rows: a negative number where
-        an exponential makes that 0, as it does minus infinity; else 0."""
-        name, typicals = str(self.roles.first), self.typicals(np.random.default_rng(0), 1)
-        for like in [challenge for challenge in typicals if name in challenge.floats][:1]:
-            array = like.floats[name].copy()
-            np.moveaxis(array, self.roles.along[name] or -1, -1)[..., 0] = -np.inf
-            asked = {**like.inputs, name: array}, like.params
-            answers = map(np.asarray, self.op.evaluate(self.direction, *asked).values())
-            if all(np.any(np.isfinite(answer) & (answer != 0.0)) for answer in answers):
-                return -64.0
-        return 0.0
 
     def own(self, rng: np.random.Generator, most: int) -> Iterator[Challenge]:
         """The kernel's own shapes; if the product of all lengths is more than `most`, each of their

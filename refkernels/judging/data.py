@@ -43,6 +43,7 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Shapes = Mapping[str, tuple[int, ...]]
 FEW = 64  # numbers of a row
+VOIDS = (0.0, -64.0)  # what adds next to nothing to a row, to one of exponentials
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,6 @@ def few_rows(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format
 
 
 def few(void: float) -> Draw:
-    """`void`: what adds nothing to a row."""
 
     @_of_rows
     def draw(rng: np.random.Generator, rows: Doubles) -> None:

@@ -23,13 +23,10 @@ def decisive_outputs(challenge: Challenge) -> tuple[str, ...]:
     """The outputs for which this challenge rejects every decoy."""
     standard = challenge.standard()
 
-    def refuses(name: str, decoy: Array) -> bool:
-        return standard.clearly_refuses(name, decoy) or standard.fault_of(name, decoy) is not None
-
     return tuple(
         name
         for name, right in standard.rounded.items()
-        if right.size and all(refuses(name, decoy) for decoy in of(challenge, right))
+        if right.size and all(standard.fault_of(name, decoy) for decoy in of(challenge, right))
     )
 
 

@@ -47,7 +47,8 @@ def _all(model: PrecisionModel, refused: Sequence[tuple[Challenge, Outputs]]) ->
     explains = {"results": _results, "flushed": _flushed}.get(model.way, _inputs)
     if not all(explains(model, *answer) for answer in refused):
         return False
-    return model.way != "results" or any(_decides(model, *answer) for answer in refused)
+    zeros = ((c, {n: np.zeros_like(a) for n, a in got.items()}) for c, got in refused)
+    return model.way != "results" or not all(_results(model, *answer) for answer in zeros)
 
 
 def models(format: Format) -> Iterator[PrecisionModel]:
@@ -124,15 +125,6 @@ def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
         if not np.all(near[0] | near[1]):
             return False
     return True
-
-
-def _decides(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
-    """Whether zeros would not all be as near."""
-    standard = challenge.standard({n: formats.of(array) for n, array in outputs.items()})
-    return any(
-        not np.all(_near(standard, name, np.zeros_like(array), model.format))
-        for name, array in outputs.items()
-    )
 
 
 def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDArray[np.bool_]:

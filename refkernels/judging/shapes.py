@@ -100,7 +100,8 @@ class ShapeDrawer:
         plan = [({x: 1}, two_rows) for x in free]
         if self.ranked:
             axes = sorted({0, max(AXES)} & self.domain.axes)
-            plan += [({}, self.leading((0,))), *(({}, (2, 1, 2, 2)[:n]) for n in axes)]
+            plan += [({}, self.leading((n,))) for n in (0, 1)]
+            plan += [({}, (2, 1, 2, 2)[:n]) for n in axes]
         large = ((127, 1021, 8191), (67, 257, 1021))[many][size]
         plan += [({x: n}, two_rows) for x in free for n in (large, 0, int(rng.choice(TILES)))]
         plan += [] if self.letters else [({}, self.leading(((127, 1021, 65537)[size],)))]
@@ -108,10 +109,11 @@ class ShapeDrawer:
             yield self.of_lengths(self._lengths({**others, **lengths}, rng), rows)
 
     def alike(self, rng: np.random.Generator) -> Shapes:
-        """One length for all letters, a whole tile of a few: no axis tells its name."""
+        """One length for all letters, and for rows of one letter, a whole tile of a few: no axis
+        tells its name."""
         n = TILE if len(self.letters) < 4 else int(rng.choice(SHORT))
         lengths = self._lengths(dict.fromkeys(self.letters, n), rng)
-        return self.of_lengths(lengths, self.leading(() if len(self.letters) > 1 else (2,)))
+        return self.of_lengths(lengths, self.leading(() if len(self.letters) > 1 else (2, n)))
 
     def long(
         self, rng: np.random.Generator, size: int, related: Container[str]

@@ -78,12 +78,12 @@ def compared(op: Op, forms: Mapping[str, Callable[..., Any]], dtype: str, why: s
         with np.errstate(all="ignore"):
             read = readings.read(forms["joint"], reading, question, tuple(answers))
         others = {n: restored(question, n, trusted(*parts)) for n, parts in read.items()}
-        apart = {name: _distance(answers[name], other) > 0 for name, other in others.items()}
+        apart = {name: distance(answers[name], other) > 0 for name, other in others.items()}
         if any(places.any() for places in apart.values()):  # constants are rounded, perhaps
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", StatisticalWarning)
                 bounds = formulas.bounded("backward", forms["joint"], inputs, {}, dtype)
-            apart = {n: _distance(answers[n], other) > bounds[n] for n, other in others.items()}
+            apart = {n: distance(answers[n], other) > bounds[n] for n, other in others.items()}
         if told := {name: int(places.sum()) for name, places in apart.items() if places.any()}:
             counts = ", ".join(f"{count} of {name}" for name, count in told.items())
             _warn(f"{op.name}: gradients are the framework's, not the derivatives: {counts}.")
@@ -101,7 +101,7 @@ def _warn(text: str) -> None:
     warnings.warn(text, JointWarning, stacklevel=3)
 
 
-def _distance(a: Enclosure, b: Enclosure) -> Any:
+def distance(a: Enclosure, b: Enclosure) -> Any:
     """Between two enclosures, 0 where they have a number in common; of what is no number 0."""
     with np.errstate(all="ignore"):
         scale = np.maximum(a.scale, b.scale)

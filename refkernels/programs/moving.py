@@ -246,7 +246,9 @@ MOVING: dict[str, Rule] = {
     "slice.Tensor": slice_,
     "select.int": lambda c, x, dim, at: c.move(lambda a: a[_place(x.shape, dim, at)], x),
     "index.Tensor": places.index,
-    "index_select.default": lambda c, x, dim, i: shaped(c, places.index(c, x, [*[None] * dim, i])),
+    "index_select.default": lambda c, x, dim, i: (
+        places.index(c, x, [*[None] * (dim % len(x.shape)), i]) if x.shape else x
+    ),
     "gather.default": places.gather,
     "embedding.default": lambda c, w, i, *_: places.index(c, w, [i]),
     "cat.default": concatenate,

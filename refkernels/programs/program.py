@@ -181,10 +181,7 @@ class _Reader:
         if twice := {name for name in names if names.count(name) > 1}:
             raise self.fail(f"two inputs are called {min(twice)}")
         nodes = tuple(self.node(item) for item in document["nodes"])
-        outputs = tuple(document["outputs"])
-        for output in outputs:
-            if output not in self.tensors:
-                raise self.fail(f"no node is the output {output}")
+        outputs = tuple(map(self.known, document["outputs"]))
         sizes = {str(k): int(v) for k, v in document.get("sizes", {}).items()}
         torch = f"torch {document['torch']}"
         custom = tuple(map(str, document["custom_gradients"]))
@@ -200,48 +197,39 @@ class _Reader:
 
     def tensor(self, item: Mapping[str, Any], where: str) -> Tensor:
         shape, dtype = tuple(item["shape"]), item["dtype"]
-        if not all(type(length) is int and length >= 0 for length in shape):
-            raise self.fail(f"{where} has the shape {list(shape)}")
         if dtype not in WHOLE and dtype not in formats.FORMATS:
             raise ProgramError(f"{self.name}: {where} is {dtype}, which no oracle takes.")
         return Tensor(shape, dtype)
 
-    def array(self, number: Any, tensor: Tensor, where: str) -> Array | None:
-        if number is None:
+    def array(self, number: Any, tensor: Tensor | None, where: str) -> Array | None:
+        if number is None or tensor is None:
             return None
-        if number not in self.arrays:
-            raise self.fail(f"{where} has no array {number}")
         dtype = np.dtype(tensor.dtype) if tensor.dtype in WHOLE else formats.get(tensor.dtype).dtype
         array = self.arrays[number]
         if dtype is None or array.dtype.itemsize != dtype.itemsize or array.shape != tensor.shape:
             raise self.fail(f"the array of {where} is {array.dtype}{list(array.shape)}")
         return array if array.dtype == dtype else array.view(dtype)
 
-    def defined(self, name: Any, given: Any) -> str:
-        if not isinstance(name, str) or name in self.tensors:
-            raise self.fail(f"{name} is defined twice")
-        self.tensors[name] = given
-        return name
+    def known(self, name: Any) -> str:
+        if name not in self.tensors:
+            raise self.fail(f"nothing before gives {name}")
+        return str(name)
 
     def input(self, item: Mapping[str, Any]) -> ProgramInput:
-        if item["kind"] not in KINDS:
-            raise self.fail(f"{item['name']} is of the kind {item['kind']}")
         tensor = self.tensor(item, item["name"])
         array = self.array(item["array"], tensor, item["name"])
-        if item["kind"] == "cotangent":
+        if array is None:  # a cotangent's
             array = np.zeros(tensor.shape, formats.get(tensor.dtype).dtype)
-        if array is None:
-            raise self.fail(f"{item['name']} has no array")
-        node = self.defined(item["node"], tensor)
-        return ProgramInput(node, item["name"], item["kind"], tensor, array)
+        self.tensors[item["node"]] = tensor
+        return ProgramInput(item["node"], item["name"], item["kind"], tensor, array)
 
     def node(self, item: Mapping[str, Any]) -> Step:
         name = str(item["name"])
         arguments = tuple(self.argument(part, name) for part in item["arguments"])
         place = f"{name} ({item['line']})" if item["line"] else name
         gives = tuple(part and self.tensor(part, place) for part in item["gives"])
-        value = self.array(item["value"], gives[0], name) if item["value"] is not None else None
-        self.defined(name, gives if item["several"] else gives[0])
+        value = self.array(item["value"], gives[0], name)
+        self.tensors[name] = gives if item["several"] else gives[0]
         return Step(
             name, str(item["operator"]), arguments, gives, bool(item["several"]),
             str(item["line"]), value,
@@ -254,9 +242,7 @@ class _Reader:
             return item
         ((kind, value),) = item.items()
         if kind == "node":
-            if value not in self.tensors:
-                raise self.fail(f"{where} takes {value}, which no node before it gives")
-            return Ref(value)
+            return Ref(self.known(value))
         if kind == "dtype":
             return Dtype(value)
         if kind == "float" and value in ("inf", "-inf", "nan"):

@@ -38,6 +38,16 @@ from refkernels.ops.formula import Whole
 from refkernels.programs.program import Step, refs
 
 Doubles = npt.NDArray[np.float64]
+FACTOR, SHARE = 4.0, 1 / 8
+
+
+class _OtherWays(RoundedArithmetic):
+    """Which takes the second of two ways."""
+
+    def either(self, a: Value, b: Value) -> Value:
+        return b
+
+
 READINGS: tuple[dict[str, Any], ...] = (
     {"order": "sequential"},
     {"order": "reversed"},
@@ -45,7 +55,6 @@ READINGS: tuple[dict[str, Any], ...] = (
     {"order": "sequential", "fma": True},
     *({"order": "random", "seed": seed, "fma": bool(seed % 2)} for seed in range(4)),
 )
-FACTOR, SHARE = 4.0, 1 / 8
 
 
 class _Plain(doubles.Doubles):
@@ -151,7 +160,8 @@ class Traced(Whole):
             return {**bounds, **whole}
         errors = {name: np.zeros(exact[name].shape) for name in vague}
         for options in READINGS:
-            working = RoundedArithmetic(xp.working.format, xp.storage.format, **options)
+            way = _OtherWays if options.get("seed", 0) > 1 else RoundedArithmetic
+            working = way(xp.working.format, xp.storage.format, **options)
             for name, values in self._read(readings.working(working), question, vague).items():
                 known[name] &= np.isfinite(values)
                 with np.errstate(all="ignore"):

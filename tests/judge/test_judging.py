@@ -174,9 +174,8 @@ def test_shapes_make_no_more_work_than_their_round_allows(op: str) -> None:
     rng, seen = np.random.default_rng(3), set()
     for size, work in enumerate(shapes.WORK):
         for _ in range(20):
-            drawn_shapes = drawer.shapes.drawn(rng, size)
             rows, letters = (), {}
-            for name, shape in drawn_shapes.items():
+            for name, shape in drawer.shapes.drawn(rng, size).items():
                 argument = drawer.roles.arguments[name]
                 own = len(argument.own)
                 letters |= dict(zip(argument.own, shape[len(shape) - own :], strict=True))
@@ -194,14 +193,6 @@ def test_odd_lengths_of_a_convolution_are_asked() -> None:
     for channels in (0, 1, 67):
         assert any(shape[1] == channels for shape in shapes)
     assert any(shape[-1] == 67 for shape in shapes)
-
-
-def test_a_declared_length_holds_whatever_else_is_drawn() -> None:
-    domain = KernelDomain(lengths={"k": (64,)})
-    drawer = Drawer(registry.get("matmul"), "forward", "float16", domain)
-    drawn = list(drawer.round(np.random.default_rng(0), 0))
-    assert len(drawn) > 8
-    assert {challenge.inputs["b"].shape[-2] for challenge in drawn} == {64}
 
 
 @pytest.mark.parametrize(("op", "letter"), [("matmul", "k"), ("sum", "n")])
@@ -263,11 +254,13 @@ def test_leading_axes_are_as_many_as_a_kernel_takes(axes: int) -> None:
     domain = KernelDomain(axes=frozenset({axes}))
     for op, more in (("matmul", 2), ("softmax", 1), ("gelu", 0)):
         drawer = Drawer(registry.get(op), "forward", "float32", domain)
-        drawn = [drawer.typical(np.random.default_rng(0), 6)]
-        asked = drawer.round(np.random.default_rng(0), 0)
-        drawn += [challenge for challenge in asked if challenge.family != "hard"]
+        drawn = [c for c in drawer.round(np.random.default_rng(0), 0) if c.family != "hard"]
         assert len(drawn) > 8
         assert {a.ndim for challenge in drawn for a in challenge.inputs.values()} == {axes + more}
+    domain = KernelDomain(lengths={"k": (64,)})  # holds whatever else is drawn
+    declared = Drawer(registry.get("matmul"), "forward", "float16", domain)
+    asked = declared.round(np.random.default_rng(0), 0)
+    assert {challenge.inputs["b"].shape[-2] for challenge in asked} == {64}
 
 
 def test_a_gradient_summed_over_some_of_many_rows_is_refused() -> None:
@@ -303,9 +296,8 @@ def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch)
 
 def test_no_special_value_is_asked_where_a_model_gives_others() -> None:
     kernel = f"{RIGHT.parent}/cheats/softmax.py:nan_ignored_softmax"
-    own, other = (verdict_on(kernel, finite=finite, **QUICK) for finite in (True, False))
-    assert (own.verdict, "finite_alone" in own.flags) == ("right", True), own.reasons
-    assert {reason.kind for reason in other.reasons} == {"wrong_special"}
+    judged = verdict_on(kernel, finite=True, **QUICK)
+    assert (judged.verdict, "finite_alone" in judged.flags) == ("right", True), judged.reasons
 
 
 def asked_of(kernel: str, *limits: float) -> tuple[JudgedKernel, Challenge]:
@@ -379,15 +371,12 @@ def test_settings_in_a_kernels_name_are_the_environment_of_its_process() -> None
         verdict_on(f"{name}@num_threads=1", level="quick")
 
 
-def test_a_product_of_matrices_alone_is_right_for_matrices() -> None:
-    judgement = judge(f"{ODD}:plane_matmul", level="quick", seed=SEED)
-    assert (judgement.verdict, judgement.leading_axes) == ("right", (0,)), judgement.reasons
-
-
-def test_a_verdict_names_the_inputs_that_a_kernel_does_not_take() -> None:
-    judgement = judge(f"{ODD}:bare_rms_norm", level="quick", seed=SEED)
-    assert (judgement.verdict, judgement.left_out) == ("right", ("weight",)), judgement.reasons
-    assert any("weight" in line for line in lines(judgement.to_dict(), ""))
+def test_a_verdict_names_what_a_kernel_does_not_take() -> None:
+    for kernel, left_out, axes in (("plane_matmul", (), (0,)), ("bare_rms_norm", ("weight",), ())):
+        judged = judge(f"{ODD}:{kernel}", level="quick", seed=SEED)
+        found = judged.verdict, judged.left_out, judged.leading_axes
+        assert found == ("right", left_out, axes), judged.reasons
+        assert all(name in " ".join(lines(judged.to_dict(), "")) for name in left_out)
 
 
 @pytest.mark.parametrize(
@@ -482,9 +471,8 @@ def test_a_product_with_an_infinity_may_be_nan_there_and_nowhere_else(
     op: str, place: float
 ) -> None:
     known = registry.get(op)
-    first, *others = known.takes("forward")
-    inputs = {name: np.ones(3, np.float32) for name in others}
-    inputs = {first: np.array([place, 1.0, -2.0], np.float32), **inputs}
+    inputs = {name: np.ones(3, np.float32) for name in known.takes("forward")}
+    next(iter(inputs.values()))[...] = place, 1.0, -2.0
     challenge = Challenge("special", "", known, "forward", inputs, known.params)
     right = challenge.standard().rounded["y"]
     assert not np.isnan(right).any()

@@ -11,8 +11,10 @@ from hunting import HUNT
 from presence import interpreter_of
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.frameworks import catalog
 from refkernels.op import Direction, Op
+from refkernels.programs.joint import distance
 from refkernels.programs.operators import OPERATORS
 from refkernels.programs.program import ProgramError, read
 from refkernels.programs.program_op import op_of
@@ -58,12 +60,11 @@ def test_programs_agree_with_torch_in_float64(tmp_path: Path) -> None:
             wrong += [] if NO_NUMBER in str(refusal) else [document["sample"]]
             continue
         for name, (exact, bound) in answers.items():
-            y, scale = got[name], exact.scale
-            if y is None:
+            if (y := got[name]) is None or "empty" in document["sample"]:  # as memory was
                 continue
-            error = np.ldexp(np.abs((np.ldexp(y, -scale) - exact.hi) - exact.lo), scale)
             known = np.isfinite(y) & np.isfinite(exact.radius)  # the others are special values
-            agrees = error[known] <= (bound + np.ldexp(exact.radius, scale))[known]
+            answer = Enclosure(y, *np.zeros((2, *y.shape)))
+            agrees = (distance(answer, exact) <= bound)[known]
             agreeing += int(agrees.sum())
             wrong += [] if agrees.all() else [f"{document['sample']} {name}"]
     assert not wrong
