@@ -39,7 +39,6 @@ from refkernels.runs.sweeps.journal import SweepJournal
 
 RESULTS = Path(__file__).parent / "results"
 TF32 = ("allow_tf32=0,cudnn_allow_tf32=0", "allow_tf32=1,cudnn_allow_tf32=1")
-Arrays = dict[str, Any]
 DTYPES = ("float16", "bfloat16", "float32")
 CURE = "name a Python whose torch has CUDA: make gpu TORCH=/path/to/python"
 SHAPES = {  # m, k, n, small ones first
@@ -77,10 +76,11 @@ def main() -> int:
         chosen = [word for op in arguments.op for word in ("--op", op)]
         status = refkernels("measure", "--full", *targets, *chosen, *into, *passed_on)
     asked = [op for op in SHAPES if op in arguments.op or not arguments.op or arguments.shapes]
-    orders(out / "orders.jsonl", device, asked, arguments.shapes)
+    if status in (0, 1):  # 1: the report has a fault; otherwise it was stopped
+        orders(out / "orders.jsonl", device, asked, arguments.shapes)
     functions = (name for name, op in registry.ops().items() if op.function and not op.params)
     swept = sorted(name for name in functions if name in arguments.op or not arguments.op)
-    if status in (0, 1) and swept and not finished(out, SweepJournal):  # 1: the report has a fault
+    if status in (0, 1) and swept and not finished(out, SweepJournal):
         formats = [word for dtype in DTYPES for word in ("--dtype", dtype)]
         part = ["--range", arguments.range] if arguments.range else []
         target = ["--framework", "torch", "--device", device]
@@ -147,7 +147,7 @@ def orders(path: Path, device: str, ops: list[str], most: int | None) -> None:
                     write_whole(path, "\n".join(lines) + "\n")
 
 
-def answered(session: Session, op: str, inputs: Arrays, **params: Any) -> Arrays:
+def answered(session: Session, op: str, inputs: dict[str, Any], **params: Any) -> dict[str, Any]:
     """The op's answer, or of a table its gradient. Raises RevealError where there is none."""
     scatter = registry.get(op).scatter if op in registry.ops() else None
     reply = session.run(op, "backward" if scatter else "forward", inputs, params)
@@ -156,7 +156,7 @@ def answered(session: Session, op: str, inputs: Arrays, **params: Any) -> Arrays
     return dict(reply.outputs)
 
 
-def convolved(session: Session, op: str, inputs: Arrays) -> Arrays:
+def convolved(session: Session, op: str, inputs: dict[str, Any]) -> dict[str, Any]:
     """A product as a convolution, 3 x 3, of patches that lie side by side."""
     a, b = (part.reshape(len(part), -1, 3, 3) for part in (inputs["a"], inputs["b"].T))
     x = a.transpose(1, 2, 0, 3).reshape(1, a.shape[1], 3, -1)
@@ -164,7 +164,7 @@ def convolved(session: Session, op: str, inputs: Arrays) -> Arrays:
     return {"c": y.reshape(len(b), len(a)).T}
 
 
-def attended(session: Session, op: str, inputs: Arrays) -> Arrays:
+def attended(session: Session, op: str, inputs: dict[str, Any]) -> dict[str, Any]:
     """Sums of v: scores that are equal weigh all keys alike."""
     v = np.ascontiguousarray(inputs["x"].T)[None, None]
     y = answered(session, op, {"q": 0 * v, "k": 0 * v, "v": v})["y"]
