@@ -149,7 +149,6 @@ FUNCTIONS = ("kernels", "contexts", "elementwise")  # which have names of their 
 NAMES_OPS = {  # what frameworks call an op, the adapters' calls, and what a small training steps
     "alignment/kinds.py",  # GELU by tanh
     "alignment/updates.py",
-    "training/demo.py",
     "training/null_runs.py",
     "training/steps.py",
 }

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.alignment import curves, record
+from refkernels.alignment import record
 from refkernels.alignment.clipping import Clipping, clipping, scaling, shared
 from refkernels.alignment.comparison import coarse_places, departure, null_directions
-from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.differences import differences, judged_by_calls, notes
 from refkernels.alignment.local import Judged, LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
@@ -22,6 +21,8 @@ from refkernels.alignment.suspect import Suspect
 from refkernels.alignment.traced import UNEXPLAINED, CallComparison, traced
 from refkernels.alignment.updates import judged_as
 from refkernels.alignment.verdict import Conclusion, VerdictReason, decide, decide_alone
+from refkernels.training import curves
+from refkernels.training.curves import CurveTest
 
 Path = str | os.PathLike[str]
 
@@ -124,11 +125,12 @@ def conclude(
     differing = differences(runs[0], runs[1], pairs)
     first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
     if calls is not None and calls.decides:
-        differing = judged_by_calls(differing, calls.same)
+        of_update = first_departure is not None and first_departure.topic == "update"
+        differing = judged_by_calls(differing, calls.same and not of_update)
         if first_departure is not None and first_departure.step <= calls.step:
             edits = {one.kind for one in calls.differences} - {*UNEXPLAINED, "calls:replaced"}
             unknown = first_departure.details["cause"] is None or bool(edits)
-            judged = first_departure.topic != "update" and calls.same
+            judged = calls.same and not of_update
             judged |= calls.forward and unknown
             first_departure = None if judged else first_departure
     curve = _curve_test(runs, nulls, seeds, 1.0 if noise is None else noise.wider)

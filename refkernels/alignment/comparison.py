@@ -111,7 +111,9 @@ def _departure(
         if scale and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
             # Clipping by the norm removes any factor. Only where one run leaves its gradients as
             # they are or divides them, and the updates agree, has the other removed it itself.
-            scale = None if _clips(run_a, line_a.step) and _clips(run_b, line_b.step) else scale
+            by_ranks = a.world_size > 1 and max(scale, 1 / scale) == a.world_size  # a sum of theirs
+            clipped = _clips(run_a, line_a.step) and _clips(run_b, line_b.step)
+            scale = None if clipped and not by_ranks else scale
     if parted is None:
         return None
     same_stage = [pair for pair in pairs if pair.stage == parted.stage]

@@ -9,15 +9,16 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from refkernels import registry
-from refkernels.alignment.kinds import LayerKind, kind_of, settings_of
+from refkernels.alignment.kinds import LayerKind, kind_of, settings_of, synonyms
 from refkernels.alignment.matching import Matched, equal, oriented, permuted
+from refkernels.alignment.rates import compared, intervals
 from refkernels.alignment.run import Layer, Rank, Run, StepLine
 from refkernels.alignment.shifts import moved
 from refkernels.alignment.suspect import Suspect
@@ -111,6 +112,11 @@ def _data(a: Run, b: Run, shared: bool) -> Iterator[Suspect]:
             continue
         hashes = [{step: side[step][0] for step in side} for side in sides]
         rule = {} if reordered else moved(hashes[0], hashes[1], operator.eq, 2)
+        own = [moved(one, one, operator.eq, 2) for one in hashes]
+        periods = [one["steps"] if one.get("moved") == "late" else 0 for one in own]
+        if 0 in periods and max(periods):
+            run = "A" if periods[0] else "B"
+            rule = {"moved": "again", "run": run, "steps": max(periods)}
         kind = "reordered" if reordered else "batch"
         yield Suspect("data", "batch", step=step, decisive=not reordered, kind=kind, details=rule)
         return
@@ -228,8 +234,9 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     for name, partner in matched.layers.items():
         kind_a = kind_of(a.layers[name], settings[0][name])
         kind_b = kind_of(b.layers[partner], settings[1][partner])
+        known = () if isinstance(kind_a, str) else registry.get(kind_a.op).params
+        yield from _declared(a.layers[name], b.layers[partner], a.framework == b.framework, known)
         if isinstance(kind_a, str) or isinstance(kind_b, str):
-            yield from _declared(a.layers[name], b.layers[partner], a.framework == b.framework)
             continue
         if kind_a.op != kind_b.op:
             yield Suspect("layer", name, kind_a.op, kind_b.op)
@@ -246,16 +253,20 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
                 yield Suspect("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
 
 
-def _declared(layer_a: Layer, layer_b: Layer, same_framework: bool) -> Iterator[Suspect]:
-    """The recorded settings of layers without an oracle: all of them where both are one type of one
-    framework, else only the dropout rate."""
+def _declared(
+    layer_a: Layer, layer_b: Layer, same_framework: bool, known: Iterable[str]
+) -> Iterator[Suspect]:
+    """The recorded settings of layers that are no param of an oracle, which are `known`: all of
+    them where both are one type of one framework, else only the dropout rate."""
     settings_a, settings_b = layer_a.hyperparameters, layer_b.hyperparameters
     same_type = (
         same_framework
         and layer_a.module == layer_b.module
         and layer_a.module.partition(".")[0] in _FRAMEWORKS
     )
-    names = sorted(settings_a.keys() & settings_b.keys() - _NOT_COMPARED) if same_type else ["p"]
+    left = settings_a.keys() & settings_b.keys() - _NOT_COMPARED
+    left -= {word for param in known for word in synonyms(param)}
+    names = sorted(left) if same_type else ["p"]
     for name in names:
         pair = settings_a.get(name), settings_b.get(name)
         if None not in pair and not _alike(*pair):
@@ -379,10 +390,11 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         # Where an update is skipped a schedule may pause: rates agree from update to update then.
         if not apart or (skips and apart[0] > skips[0] and all(map(_close, *updates))):
             continue
-        shown = [_shown(side[apart[0]]) for side in seen]
-        rule = moved(seen[0], seen[1], _close, 3)
+        value_a, value_b = (_shown(side[apart[0]]) for side in seen)
+        found = compared(*map(intervals, seen))
+        details = {"schedules": found["runs"], **(found["parted"] or {}).get("moved", {})}
         yield Suspect(
-            "schedule", f"{group_a}", shown[0], shown[1], apart[0], kind="rate", details=rule
+            "schedule", f"{group_a}", value_a, value_b, apart[0], kind="rate", details=details
         )
 
 

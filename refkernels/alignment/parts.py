@@ -9,7 +9,7 @@ the one whose gradient is not that of its own loss (`objective`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,8 +25,8 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
 Word = Literal[
-    "sum_of_parts", "sum_over_ranks", "not_reduced", "mean_of_means", "loss_scale", "multiple",
-    "kept_gradients",
+    "sum_of_parts", "sum_over_ranks", "not_reduced", "partly_reduced", "mean_of_means",
+    "loss_scale", "multiple", "kept_gradients",
 ]  # fmt: skip
 
 
@@ -71,6 +71,11 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
     if any(len(one) != run.first.world_size for one, run in zip(tensors, (a, b), strict=True)):
         return None
     received = [coefficients(run, one) for run, one in zip((a, b), tensors, strict=True)]
+    for k, run in enumerate((a, b)):
+        lone = received[k] is None and received[1 - k] is not None
+        if left := _unreduced(run, tensors[k]) if lone else []:
+            details = {"parts": len(tensors[k]), "where": left[0], "more": len(left) - 1}
+            return FactorCause("partly_reduced", "AB"[k], details)
     if received[0] is None or received[1] is None:
         return None
     found = _cause_by(a, b, step, matched, tensors, received[0], received[1])
@@ -137,11 +142,19 @@ def _digits(calls: _Calls) -> float:
     return 2.0 ** (-formats.of(first.outputs["0"]).p / 2)
 
 
-def coefficients(run: Run, tensors: Sequence[StepTensors]) -> list[float] | None:
+def _unreduced(run: Run, tensors: Sequence[StepTensors]) -> list[str]:
+    """Parameters of which the first rank's update receives this rank's gradient alone."""
+    found = {name: coefficients(run, tensors, [name]) for name in run.first.parameters}
+    return [name for name, one in found.items() if one and one[0] and not any(one[1:])]
+
+
+def coefficients(
+    run: Run, tensors: Sequence[StepTensors], names: Iterable[str] | None = None
+) -> list[float] | None:
     """The coefficient of each rank's gradient in the gradient that the first rank's update
-    receives; None where no one coefficient serves all parameters."""
+    receives; None where no one coefficient serves all parameters, or those of `names`."""
     rows, received = [], []
-    for name in run.first.parameters:
+    for name in run.first.parameters if names is None else names:
         by_rank = [rank_tensors.gradient(name, "backward") for rank_tensors in tensors]
         received_gradient = tensors[0].received(name)
         recorded = [array for array in by_rank if array is not None]

@@ -1,8 +1,9 @@
 """Printed learning rates: the schedule that each run follows, and the first step where two part.
 
 A printed rate is an interval: half a unit of its last digit to either side, and four roundings of
-float32. A schedule is named if its exact rates lie in all of them. It is solved for: the line of a
-warm-up meets the highest rate, and the length of a decay is the one that fits best.
+float32. A schedule is named if its exact rates lie in all of them (of more than _MOST, in every
+n-th). It is solved for: the line of a warm-up meets the highest rate, and the length of a decay is
+the one that fits best.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ _RATE = re.compile(
 )
 _STEP = re.compile(_WORD.format("step|iter|iteration") + r"(\d+)", re.IGNORECASE)
 _ROUNDINGS = 2.0**-22  # of the largest rate
+_MOST = 1000  # rates that are certified
 _SAMPLE = 48  # rates by which schedules are told apart
 _LONGEST = 64  # times what was printed: a longer decay does not show
 _NARROWINGS = 6  # of the lengths of a decay, each by 32
@@ -70,9 +72,14 @@ def read_rates(path: Path) -> Rates:
     rates = list(map(float, numbers))
     if not all(map(math.isfinite, rates)):
         raise ValueError(f"{name} has a learning rate that is not finite.")
-    rounded = _ROUNDINGS * max(map(abs, rates))
-    widths = [half + rounded for half in _half_units(numbers)]
-    return dict(zip(steps, zip(rates, widths, strict=True), strict=True))
+    return intervals(dict(zip(steps, rates, strict=True)), _half_units(numbers))
+
+
+def intervals(rates: Mapping[int, float], half_units: Sequence[float] | None = None) -> Rates:
+    """Rates by step, exact but for roundings to float32, or printed to half a unit each."""
+    rounded = _ROUNDINGS * max(map(abs, rates.values()), default=0.0)
+    widths = [half + rounded for half in half_units or [0.0] * len(rates)]
+    return dict(zip(rates, zip(rates.values(), widths, strict=True), strict=True))
 
 
 def _pairs(text: str, name: str) -> Iterator[tuple[str | None, str]]:
@@ -125,7 +132,8 @@ def _alike(one: tuple[float, float], other: tuple[float, float]) -> bool:
 def _named(rates: Rates) -> dict[str, Any]:
     """The first schedule that fits, with the intervals of its parameters, and the other decays that
     fit `also`; {} where none is known."""
-    steps, (r, width) = np.array(list(rates)), np.array(list(rates.values())).T
+    some = list(rates.items())[:: len(rates) // _MOST + 1]
+    steps, (r, width) = np.array([k for k, _ in some]), np.array([rate for _, rate in some]).T
     named: dict[str, Any] = {}
     others: dict[str, None] = {"polynomial": None}  # any line is one
     for schedule in _schedules(steps, r, width * 1.001):  # what float64 rounds is certified here

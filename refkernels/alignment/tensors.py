@@ -115,17 +115,9 @@ class TensorFile(Mapping[str, Array]):
         return dtype, tuple(shape), span[0], span[1]
 
     def _check_spans(self, size: int) -> None:
-        end = 0
-        for name, (_, _, first, last) in sorted(
-            self._entries.items(), key=lambda entry: entry[1][2:]
-        ):
-            if first != end:
-                raise self._error(
-                    f"{name!r} begins at {first:,}, but the tensors before it end at {end:,}"
-                )
-            end = last
-        if end != size:
-            raise self._error(f"its tensors end at {end:,}, its bytes at {size:,}")
+        spans = sorted(entry[2:] for entry in self._entries.values())
+        if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), size]:
+            raise self._error("its tensors do not fill it, one behind the other")
 
     def _repeat(self, repeated: Any, alone: bool) -> None:
         """Tensors with the bytes of another one, which this file holds once, or that of an earlier

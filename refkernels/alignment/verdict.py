@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from refkernels.alignment.clipping import Clipping, clip_difference
-from refkernels.alignment.curves import CurveTest, needed
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise
 from refkernels.alignment.suspect import Suspect
 from refkernels.alignment.traced import UNEXPLAINED, CallComparison
+from refkernels.training.curves import CurveTest, needed
 
 Word = Literal["same", "different", "undecidable"]
 LEVEL = 0.005  # the p below which rounding alone is rejected
@@ -73,7 +73,11 @@ def decide(
             if one.kind not in UNEXPLAINED or one.where.split(" (")[0] not in named  # what differs
         ]
     if parted is not None:  # the consequence of any suspect before it
-        suspects += [] if any(one.rank <= parted.rank for one in suspects) else [parted]
+        blamed = any(one.rank <= parted.rank for one in suspects)
+        suspects += [] if blamed else [parted]
+        bare = not blamed and parted.details["cause"] is parted.details["factor"] is None
+        if bare and traced is not None and traced.step == parted.step:  # its calls show where
+            suspects += [replace(one, topic=parted.topic) for one in traced.differences]
     if suspects:
         return Conclusion("different", _sorted(suspects))
     if cut_off:

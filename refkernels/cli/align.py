@@ -37,8 +37,6 @@ def align(
     trainings, 2 if the question cannot be answered or a capture is cut off; otherwise, and for
     --demo, with 0.
     """
-    import tempfile
-
     from refkernels.reporting.alignment import page
 
     with refusing(out):
@@ -53,11 +51,9 @@ def align(
             out.mkdir(parents=True, exist_ok=True)
         if demo:
             if run_a is not None:
-                raise ValueError("--demo makes its own runs: give it no folder.")
-            from refkernels.training.demo import write_runs
-
-            with tempfile.TemporaryDirectory() as folder:
-                verdict = _aligned(*write_runs(Path(folder)), [], [], None, None)
+                raise ValueError("--demo has its own runs: give it no folder.")
+            place = Path(__file__).parents[1] / "alignment" / "demonstration"
+            verdict = _aligned(place / "run_a", place / "run_b", [], [], None, None)
         elif run_a is None:
             raise ValueError("There is nothing to align: give a captured run's folder, or --demo.")
         else:

@@ -76,7 +76,11 @@ class Training:
         tape = Gradient(self.xp)
         nodes = {name: Taped(tape, self.xp.array(array)) for name, array in self.weights.items()}
         value = self.loss(tape, nodes, batch)
-        return float(data_of(value).item()), pulled(tape, value, nodes)
+        cotangent = tape.below.broadcast(tape.below.number(1), value.shape)
+        gradients = tape.pull(value, cotangent, list(nodes.values()))
+        return float(_data(value.value).item()), dict(
+            zip(nodes, map(_data, gradients), strict=True)
+        )
 
     def clipped(self, gradients: Arrays) -> dict[str, Array]:
         """The gradients, clipped by their global norm."""
@@ -132,19 +136,6 @@ class Training:
 
     def _stored(self, array: Any) -> Array:
         return _data(self.xp.store(self.xp.array(np.asarray(array))))
-
-
-def pulled(tape: Gradient, value: Any, nodes: Mapping[str, Any]) -> dict[str, Array]:
-    """The gradients of a value of one element with respect to the nodes of its tape."""
-    cotangent = tape.below.broadcast(tape.below.number(1), value.shape)
-    gradients = tape.pull(value, cotangent, list(nodes.values()))
-    return dict(zip(nodes, map(_data, gradients), strict=True))
-
-
-def data_of(node: Any) -> Array:
-    """The array of a value of the tape."""
-    assert isinstance(node, Taped)
-    return _data(node.value)
 
 
 def _op(name: str) -> Op:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 import refkernels
-from refkernels.capture import write_safetensors
 from refkernels.records.files import write_whole
 
 Array = npt.NDArray[Any]
@@ -21,8 +20,7 @@ _DTYPES = {"float16": "F16", "float32": "F32", "float64": "F64", "int64": "I64",
 
 def described(
     model: str, weights: Mapping[str, Array], optimizer: str, params: Mapping[str, Any],
-    undecayed: Sequence[str] = (), layers: Sequence[Mapping[str, Any]] = (),
-    notes: Mapping[str, Any] | None = None,
+    undecayed: Sequence[str] = (), notes: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The contents of run.json for a run of one rank; `params`: the optimizer's params, named as
     in its op."""
@@ -44,7 +42,7 @@ def described(
              "device": "cpu"}
             for name, array in weights.items()
         ],
-        "layers": list(layers), "not_captured": [],
+        "layers": [], "not_captured": [],
         "optimizer": {
             "type": optimizer, "module": "refkernels.optimizer_ref",
             "hyperparameters": dict(params), "state": {},
@@ -66,38 +64,22 @@ def hashed(arrays: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def line(
-    step: int, loss: float, lr: Sequence[float], batch: Mapping[str, Any], captured: bool = False
-) -> dict[str, Any]:
+def line(step: int, loss: float, lr: Sequence[float], batch: Mapping[str, Any]) -> dict[str, Any]:
     """The line of a step in steps.jsonl."""
     finite = loss if np.isfinite(loss) else None
     return {
         "step": step, "loss": finite, "loss_hex": float(loss).hex(), "loss_dtype": "float32",
         "lr": list(lr), "gradient_norm": None, "gradient_norm_hex": None,
         "updates": 1, "hash": {"batch": hashed(batch), "parameters": None, "gradients": None},
-        "rows": None, "seconds": 0.0, "captured": captured, "reason": None, "changed": None,
+        "rows": None, "seconds": 0.0, "captured": False, "reason": None, "changed": None,
         "values": {},
     }  # fmt: skip
-
-
-def write_tensors(folder: Path, step: int, tensors: Mapping[str, Array]) -> Path:
-    """Write the tensors of a step."""
-    path = folder / "rank_0" / f"step_{step:06d}.safetensors"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    words = {"format": "refkernels-capture", "format_version": "1", "step": str(step)}
-    pairs = {
-        name: (_DTYPES[str(array.dtype)], np.ascontiguousarray(array).reshape(array.shape))
-        for name, array in tensors.items()
-    }
-    write_safetensors(str(path), pairs, {**words, "rank": "0", "scalars": "{}"}, {})
-    return path
 
 
 def write_run(folder: Path, run: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Path:
     """Write a whole run: its lines first, then run.json, which says that it is complete."""
     rank_folder = folder / "rank_0"
-    captured = [step["step"] for step in lines if step["captured"]]
     write_whole(rank_folder / "steps.jsonl", "".join(json.dumps(step) + "\n" for step in lines))
-    complete_run = {**run, "complete": True, "steps": captured}
+    complete_run = {**run, "complete": True}
     write_whole(rank_folder / "run.json", json.dumps(complete_run, indent=1) + "\n")
     return folder

@@ -66,6 +66,13 @@ def answer(outcome: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(outcome.stdout.strip().splitlines()[-1])
 
 
+def apart(before: Any, after: Any) -> list[tuple[str, list[int], Any, Any]]:
+    """(tensor, index, number, number) wherever two steps begin with other weights."""
+    names = [name for name in before if name.startswith("parameters/") and "/before" in name]
+    places = [(name, index) for name in names for index in np.argwhere(before[name] != after[name])]
+    return [(n, k.tolist(), before[n][tuple(k)], after[n][tuple(k)]) for n, k in places]
+
+
 DTYPES = {"float32": "F32", "float64": "F64", "int64": "I64", "bool": "BOOL", "uint16": "BF16"}
 
 

@@ -151,7 +151,10 @@ def train(how):
             z = model(ids[part])
             z = (z if how == "unshifted" else z[:, :-1]).reshape(-1, WORDS)
             share = (labels[part] != -100).sum() / counted if how == "joined" else 1.0
-            one = F.cross_entropy(z, labels[part].reshape(-1)) * share
+            if how == "counted":
+                one = -z.log_softmax(-1).gather(1, labels.reshape(-1, 1)).sum() / ids.numel()
+            else:
+                one = F.cross_entropy(z, labels[part].reshape(-1)) * share
             one.backward()
             loss = loss + one.detach()
         optimizer.step()

@@ -32,6 +32,7 @@ MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
     "heads": ("order", None, None, 2),
     "interleaved": ("order", None, None, 2),  # rotary pairs of neighbours, in one block
     "reused": ("reused", "blocks.1", "blocks.0", 1),
+    "counted": ("constant", 27, 30, 1),  # the loss's sum over a number of words
 }
 TIED = {  # a model whose head has its embedding's weights: the verdict, what is found first
     "tied": ("same", ""),

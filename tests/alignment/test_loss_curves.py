@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from refkernels.alignment import curves
+from refkernels.training import curves
 
 EXPERIMENTS, STEPS = 500, 60
 FALLING = 6.0 * np.exp(-np.arange(STEPS) / 40.0)

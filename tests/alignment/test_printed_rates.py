@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from refkernels.alignment.rates import compared, read_rates
+from refkernels.alignment.rates import compared, intervals, read_rates
+from refkernels.alignment.shifts import moved
 from refkernels.cli.app import app
+from refkernels.reporting.alignment import page
 
 UNIRL = "[3e-4, 2.927e-4, 2.714e-4, 2.382e-4, 1.964e-4, 1.5e-4, 1.036e-4, 6.183e-5, 2.865e-5]"
 LIBAI = "0.005\n1.004\n2.003\n3.002\n4.001\n4.001\n4.001\n4.001\n"
@@ -127,3 +129,13 @@ def test_the_first_step_at_which_two_runs_part(tmp_path: Path) -> None:
         (tmp_path / "a").write_text(text)
         refused = CliRunner().invoke(app, words)
         assert (refused.exit_code, reason in refused.stderr) == (2, True)
+
+
+def test_two_schedules_are_told_and_a_run_that_repeats_itself_is_seen() -> None:
+    stairs = (intervals({k: 0.1 ** (k // n) for k in range(9)}) for n in (3, 2))
+    details = {"schedules": compared(*stairs)["runs"]}
+    found = {"kind": "rate", "step": 2, "where": "0", "a": "1", "b": "0.1", "details": details}
+    said = page.difference(found, page.words_of("en"))
+    for run, steps in (("A", 3), ("B", 2)):
+        assert f"{run} follows: decay in steps (`max_lr` 1; `decay_steps` {steps}" in said
+    assert moved(*[dict(enumerate("abcabc"))] * 2, str.__eq__, 2)["at"] == "1 t - 3"

@@ -35,7 +35,7 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("plain", "skipping"): ("different", "step 1: updates of the weights in this step: 1 in A, 0"),
     ("plain", "overflowing"): ("undecidable", "in step 1 B alone skipped an update"),
     ("clamped", "clamped_less"): ("different", "gradients between backward pass and update"),
-    ("averaged", "averaged_faster"): ("different", "running_mean` after the step in B is 5 times"),
+    ("averaged", "averaged_faster"): ("different", "momentum is 0.1 in A and 0.5 in B"),
     ("averaged", "average_kept"): ("different", "`training` is True in A and False in B"),
     ("deep", "frozen"): ("different", "is frozen in B"),
     ("nothing_dropped", "dropout"): ("different", "`bernoulli`, `div 0.9`, `mul` in"),
@@ -68,3 +68,8 @@ def test_two_runs(names: tuple[str, str], runs: Path) -> None:
     word, says = PAIRS[names]
     assert alignment.verdict.word == word, page.headline(alignment.to_dict())
     assert says in page.headline(alignment.to_dict())
+
+
+def test_another_rate_of_dropout_shows_in_its_calls(runs: Path) -> None:
+    suspects = align(runs / "dropout", runs / "dropout_more").verdict.suspects
+    assert [(one.a, one.b) for one in suspects if one.kind == "calls:constant"] == [("0.9", "0.8")]

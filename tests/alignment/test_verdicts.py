@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from refkernels import registry
-from refkernels.alignment import curves
 from refkernels.alignment.comparison import _Comparison, _resolved, coarse_places
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
@@ -17,6 +16,7 @@ from refkernels.alignment.noise import Noise, compared, representative
 from refkernels.alignment.question import Place
 from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import decide
+from refkernels.training import curves
 
 
 def judged(

@@ -77,7 +77,7 @@ def train(name, rank, world):
             share = weight(y) if "weighed" in words else 1
             (loss * share).backward()
             if words[0] == "hand":
-                for p in model.parameters():
+                for p in list(model.parameters())[: 2 if "part" in words else None]:
                     dist.all_reduce(p.grad)
                     p.grad /= 1 if "sum" in words else world**2 if "twice" in words else world
             optimizer.step()

@@ -27,14 +27,19 @@ def constants_of(call):
     return [str(leaf) for leaf in leaves if not isinstance(leaf, Tensor)]
 
 
-def arguments(call):
-    """(key, name, value) for each argument, defaults included."""
+def arguments(call, run=None):
+    """(key, name, value) for each argument, defaults included; of a `run`, a count that was
+    computed stands for its tensor."""
+    slots = {} if run is None else dict(zip(call.numbers, run.needs[call.index], strict=False))
     for k, argument in enumerate(call.function._schema.arguments):
-        if k < len(call.args):
-            yield k, argument.name, call.args[k]
-        elif argument.name in call.kwargs or argument.has_default_value():
-            yield argument.name, argument.name, call.kwargs.get(argument.name,
-                                                                argument.default_value)  # fmt: skip
+        name, given = argument.name, k < len(call.args)
+        if given or name in call.kwargs or argument.has_default_value():
+            value = call.args[k] if given else call.kwargs.get(name, argument.default_value)
+            slot = slots.get(value.number) if isinstance(value, Tensor) else None
+            if slot is not None and run.values[slot].numel() == 1:
+                number = run.values[slot].item()
+                value = number if number % 1.0 == 0.0 else value
+            yield k if given else name, name, value
 
 
 def with_arguments(changes):
@@ -59,13 +64,17 @@ def with_result(value):
     return edit
 
 
-def constants(call, others, anywhere=False):
-    """Other values of constants: those of the same arguments in another call, all and one by one;
-    or numbers of the other calls from `anywhere`."""
+def constants(call, others, runs, kind):
+    """Other values of constants: those of the same arguments in another call, all and one by one; a
+    "number" of the other calls that any call of this operator takes, or any "literal" of theirs.
+    `runs`: this program's, and theirs."""
     alone = sole_constant(call)  # the number of `x * number` needs no name
-    mine = [(key, name, value) for key, name, value in arguments(call) if constant(value)]
+    anywhere = kind != "constant"
+    own, its = (None, None) if anywhere else runs
+    same = numbers_of(c for c in runs[1].program.calls if c.word == call.word and anywhere)
+    mine = [(key, name, value) for key, name, value in arguments(call, own) if constant(value)]
     named = [
-        {name: value for _, name, value in arguments(other) if constant(value)}
+        {name: value for _, name, value in arguments(other, its) if constant(value)}
         for other in others
         if other.function is call.function or other.word == call.word
     ]
@@ -77,8 +86,8 @@ def constants(call, others, anywhere=False):
     changes += [[one] for several in changes for one in several]
     for key, name, value in mine if anywhere else ():
         if isinstance(value, int | float):
-            flag = isinstance(value, bool)
-            news = [not value] if flag else numbers_of(others)
+            news = [n for n in numbers_of(others) if n in same or kind == "literal"]
+            news = [not value] if isinstance(value, bool) else news
             changes += [[(key, name, value, new)] for new in news if not same_constant(value, new)]
     tried = []
     for several in changes:

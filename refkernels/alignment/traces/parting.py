@@ -9,7 +9,7 @@ import edits
 import in_torch
 from matching import Index, alike, assembled, leading, sums
 from replay import RecordedProgram, Unseen
-from sides import Pair, Side, full_word, makers, place, unseen
+from sides import Pair, Side, full_word, in_pieces, makers, place, unseen
 
 NEAR = 16.0  # roundings of its format, by which a stored table may be off
 ROUNDS = 24  # differences that are looked for, one behind the other; of gradients, only LAST
@@ -21,8 +21,8 @@ REACH = 24  # calls behind an edit that are run to see what it makes
 TRIALS = 3000  # edits that are tried for one difference
 NULL = 1e-9  # of the largest gradient: below it a gradient is rounding
 KINDS = (
-    "omitted", "constant", "number", "left_out", "exchanged", "transposed", "order", "regrouped",
-    "swapped", "function", "operand",
+    "omitted", "constant", "number", "left_out", "literal", "exchanged", "transposed", "order",
+    "regrouped", "swapped", "function", "operand",
 )  # fmt: skip
 MORE = ("left_out", "swapped")  # can make more than any one value in the place of another
 
@@ -51,14 +51,19 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
     several = any(varied(other.told[slot]) for slot in its)
     tells = varied if several else single
     wanted = Index((s, other.told[s]) for s in its if s in sinks_of_other or tells(other.told[s]))
+    values, functions = side.run.values, {call.function for call in shown}
 
     def made(edit, reach=FAR):
         fresh = side.run.again(edit, reach, stop) or {}
-        return {hit for value in fresh.values() for hit in wanted.find(sums(value))}
+        kept = {s for s in fresh if fresh[s].shape == values[s].shape}
+        changed = [side.program.calls[k] for k in edit if not kept.issuperset(side.run.slots[k])]
+        # where it calls no such function, a result of another shape is told by what follows
+        odd = any(not in_torch.is_view(c.function) and c.function not in functions for c in changed)
+        return {hit for s in (kept if odd else fresh) for hit in wanted.find(sums(fresh[s]))}
 
     best, most = replacement(side, other, calls, shown, mine, its, made)
     goal, trials, shorter, reached = most or math.inf, 0, None, 0
-    leaves, values = list(side.run.at_leaf.values()), side.run.values
+    leaves = list(side.run.at_leaf.values())
     lone = {  # by slot of a leaf without partner: other leaves of its shape
         one: [(s, values[s]) for s in leaves if s != one and values[s].shape == values[one].shape]
         for one in leaves if not side.paired[one] and values[one].numel() > 1
@@ -66,15 +71,16 @@ def search(pair, side, other, sinks, sinks_of_other, kinds):
     near = edits.boundary(side, other, its, shown)
 
     def edits_of(chosen):
-        return (e for k in chosen for c in calls for e in tried(k, side, c, shown, near, lone))
+        places = itertools.product(chosen, calls)
+        return (edit for k, c in places for edit in tried(k, side, other, c, shown, near, lone))
 
     for told, edit in edits_of([kind for kind in kinds if kind in MORE]):
         hits = len(made(edit)) if made(edit, REACH) else 0
         if hits > reached:
             shorter, reached = (told, edit), hits
     goal, most = max(most, reached) or goal, most - 1
-    if not several:
-        kinds = sorted(kinds, key="number".__eq__)  # too many explain the one number of a loss
+    if not several:  # too many numbers explain the one number of a loss
+        kinds = sorted(kinds, key=("number", "literal").__contains__)
     for kind in kinds:
         if shorter and kind == shorter[0]["edit"] and reached > max(most, 0):
             best, most = shorter, reached
@@ -117,9 +123,9 @@ def replacement(side, other, calls, shown, mine, its, made):
     return None, 0
 
 
-def tried(kind, side, call, shown, near, lone):
-    if kind in ("constant", "number"):
-        found = edits.constants(call, shown, kind == "number")
+def tried(kind, side, other, call, shown, near, lone):
+    if kind in ("constant", "number", "literal"):
+        found = edits.constants(call, shown, (side.run, other.run), kind)
     elif kind == "left_out":
         found = edits.left_out(side.run, call)
     elif kind == "function":
@@ -253,6 +259,7 @@ def compare(path_a, path_b):
         return record
     lone = (makers(side, pair.without(side, side.results())) for side in sides)
     if all(any(call.draws for call in calls) for calls in lone):  # both begin with random numbers
+        record["differences"] += drawn_otherwise(pair)
         record["unseen"].append({"run": "B", "reason": "it drew other random numbers than A"})
         return record
     found, behind = record["differences"], [side.cut() for side in sides]
@@ -274,35 +281,18 @@ def compare(path_a, path_b):
     return record
 
 
-def in_pieces(pair):
-    """Whether B's batches are parts or unions of A's, or one program takes all rows of a batch a
-    part at a time: then its values have other shapes."""
-    b = pair.b
-    its = pair.without(b, b.results())
-    others = any(
-        not isinstance(b.run.made[slot], tuple) and not b.run.values[slot].is_floating_point()
-        and b.run.values[slot].numel() > 1
-        for slot in its
-    )  # fmt: skip
-    return others or any(map(takes_parts, (pair.a, pair.b)))
-
-
-def takes_parts(side):
-    """Whether values without partner are all rows of ids, or of a leaf that is no weight, some at a
-    time."""
-    run, rows = side.run, {}
-    for call in side.program.calls:
-        needs, made = run.needs[call.index], run.slots[call.index]
-        if not in_torch.is_view(call.function) or len(needs) != 1:
-            continue
-        whole, origin = run.values[needs[0]], run.made[needs[0]]
-        weights = isinstance(origin, tuple) or side.program.owner(origin) is not None
-        for slot in made if not (weights and whole.is_floating_point()) else ():
-            part = run.values[slot] if slot is not None else whole
-            fewer = part.dim() == whole.dim() > 0 and 0 < len(part) < len(whole)
-            if fewer and part.shape[1:] == whole.shape[1:] and not side.paired[slot]:
-                rows.setdefault(needs[0], []).append(len(part))
-    return any(len(n) > 1 and sum(n) == len(run.values[slot]) for slot, n in rows.items())
+def drawn_otherwise(pair):
+    """Constants with which all calls of a function draw in A, and others with which all of B's do,
+    as the rate of a dropout."""
+    calls = [[c for c in side.program.calls if c.draws] for side in (pair.a, pair.b)]
+    for function in dict.fromkeys(call.function for call in calls[0]):
+        mine, its = ([c for c in some if c.function is function] for some in calls)
+        settled = (len({str(edits.constants_of(c)) for c in some}) == 1 for some in (mine, its))
+        if all(settled):
+            runs = pair.a.run, pair.b.run
+            for told, _ in edits.constants(mine[0], its[:1], runs, "constant"):
+                yield described(pair, pair.a, {**told, "call": mine[0]}, its[0])
+                break
 
 
 def differences(pair, sinks_of, found, rounds=ROUNDS):

@@ -1,7 +1,8 @@
 """Two programs' values, and which of them are partners: have the same numbers."""
 
+import in_torch
 from matching import Index, alike, joined, same_numbers, sums
-from replay import Unseen
+from replay import FAILURES, Unseen
 
 
 class Side:
@@ -15,10 +16,9 @@ class Side:
         try:
             self.run = self.program.run(self.edits, self.tables, opened)
             self.edits = self.run.edits
-        except (RuntimeError, TypeError, KeyError, AttributeError, AssertionError) as error:
-            raise Unseen(
-                "its calls cannot be run again (%s)" % str(error).split("\n")[0]
-            ) from error
+        except FAILURES as error:
+            reason = str(error).split("\n")[0]
+            raise Unseen("its calls cannot be run again (%s)" % reason) from error
         self.told = [sums(value) for value in self.run.values]
         self.index = Index(enumerate(self.told))
 
@@ -129,3 +129,34 @@ def unseen(side):
                                % (call.word, place(call)))  # fmt: skip
                 return reasons
     return reasons
+
+
+def in_pieces(pair):
+    """Whether B's batches are parts or unions of A's, or one program takes all rows of a batch a
+    part at a time: then its values have other shapes."""
+    b = pair.b
+    its = pair.without(b, b.results())
+    others = any(
+        not isinstance(b.run.made[slot], tuple) and not b.run.values[slot].is_floating_point()
+        and b.run.values[slot].numel() > 1
+        for slot in its
+    )  # fmt: skip
+    return others or any(map(takes_parts, (pair.a, pair.b)))
+
+
+def takes_parts(side):
+    """Whether values without partner are all rows of ids, or of a leaf that is no weight, some at a
+    time."""
+    run, rows = side.run, {}
+    for call in side.program.calls:
+        needs, made = run.needs[call.index], run.slots[call.index]
+        if not in_torch.is_view(call.function) or len(needs) != 1:
+            continue
+        whole, origin = run.values[needs[0]], run.made[needs[0]]
+        weights = isinstance(origin, tuple) or side.program.owner(origin) is not None
+        for slot in made if not (weights and whole.is_floating_point()) else ():
+            part = run.values[slot] if slot is not None else whole
+            fewer = part.dim() == whole.dim() > 0 and 0 < len(part) < len(whole)
+            if fewer and part.shape[1:] == whole.shape[1:] and not side.paired[slot]:
+                rows.setdefault(needs[0], []).append(len(part))
+    return any(len(n) > 1 and sum(n) == len(run.values[slot]) for slot, n in rows.items())

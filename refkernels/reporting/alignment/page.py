@@ -6,7 +6,7 @@ Everything comes from the record that `Alignment.to_dict` returns.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from refkernels.reporting.answer.facts import says
@@ -38,7 +38,7 @@ def brief(alignment: Record, lang: str = "en") -> str:
     """The page without its folded parts."""
     words = words_of(lang)
     parts = [
-        f"# {words['title_alone' if _is_one_run(alignment) else 'title']}",
+        f"# {words[f'title{_alone(alignment)}']}",
         headline(alignment, lang),
         _section(words["runs"], _runs(alignment, words)),
         _suspects(alignment, words),
@@ -56,8 +56,7 @@ def brief(alignment: Record, lang: str = "en") -> str:
 
 def headline(alignment: Record, lang: str = "en") -> str:
     """The verdict in a sentence or two."""
-    words, verdict = words_of(lang), alignment["verdict"]
-    end = "_alone" if _is_one_run(alignment) else ""
+    words, verdict, end = words_of(lang), alignment["verdict"], _alone(alignment)
     if verdict["word"] == "same":
         return words[f"same{end}"]
     if verdict["word"] == "different":
@@ -66,7 +65,7 @@ def headline(alignment: Record, lang: str = "en") -> str:
     reasons = [_reason(reason, words) for reason in verdict["reasons"]]
     sentence = words("undecidable", reasons=words["and"].join(reasons))
     missing = {reason["word"] for reason in verdict["reasons"]}
-    helps = not missing & {"saturated", "few", *CUT_OFF} and not _is_one_run(alignment)
+    helps = not end and not missing & {"saturated", "few", *CUT_OFF}
     fix = words["fix:curves" if "curves" in missing else "fix:null"]
     return f"{sentence} {fix}" if helps else sentence
 
@@ -74,9 +73,8 @@ def headline(alignment: Record, lang: str = "en") -> str:
 def _reason(reason: Record, words: Texts) -> str:
     details = reason["details"]
     if reason["word"] == "beyond" and details["cause"] is not None:
-        where = {name: escaped(details[name]) for name in ("where", "op")}
         cause = _cause({**details, "details": details["of_cause"]}, words)
-        return words("reason:beyond_for", **where, **cause)
+        return words("reason:beyond_for", **{**_escaped(details), **cause})
     return words(f"reason:{reason['word']}", **_escaped(details))
 
 
@@ -127,7 +125,7 @@ def _parted(suspected: Record, words: Texts) -> str:
         return words("parted", what=subject, apart=_short(departure["apart"]))
     if cause is None:
         return subject
-    details = dict(cause["details"])
+    details = _several(cause["details"], words)
     if "factor" in details:
         details["factor"] = _whole(details["factor"])
     why = words(f"cause:{cause['word']}", run=cause["run"], **details)
@@ -145,22 +143,24 @@ def _whole(factor: float) -> str:
 
 def difference(differing: Record, words: Texts) -> str:
     """A difference found before any number was judged, as a clause."""
-    details = _escaped(differing["details"])
-    more = int(differing["details"].get("more", 0))
-    count = more if "and" in words["several"] else more + 1
-    details["several"] = words("several", count=count) if more else ""
+    details = _several(differing["details"], words)
     named = {name: escaped(str(differing[name])) for name in ("where", "a", "b")}
     said = words(f"difference:{differing['kind']}", step=differing["step"], **named, **details)
-    return said + _moved(differing["details"], words)
+    runs = differing["details"].get("schedules", ())
+    shown = [_schedule(run, words, _roundest) for run in runs]
+    moved = _moved(differing["details"], words)
+    if not moved and len(set(shown)) > 1 and all(numbers for _, numbers in shown):
+        for run, (schedule, numbers) in zip("AB", shown, strict=True):
+            said += words("follows", run=run, schedule=schedule, numbers=numbers)
+    return said + moved
 
 
 def _moved(rule: Record, words: Texts) -> str:
     """Which steps of two runs belong together, as the end of a clause; "" where none are known."""
-    steps = rule.get("steps")
-    if "stride" not in rule or rule["stride"] > 1:
-        return words("moved:fast", **rule) if "stride" in rule else ""
-    late = words["steps:1"] if steps == 1 else words("steps", count=steps)
-    return words("moved:late", run=rule["run"], steps=late)
+    if "moved" not in rule:
+        return ""
+    steps = words["steps:1"] if rule["steps"] == 1 else words("steps", count=rule["steps"])
+    return words(f"moved:{rule['moved']}", **{**rule, "steps": steps})
 
 
 def _judged(judgement: Record, words: Texts, run: str) -> str:
@@ -180,25 +180,18 @@ def _cause(judgement: Record, words: Texts) -> dict[str, str]:
     return {"cause": says(candidate, words.lang), "confidence": confidence}
 
 
-def _is_one_run(alignment: Record) -> bool:
-    return len(alignment["runs"]) == 1
-
-
-def _names(alignment: Record) -> Sequence[str]:
-    return "AB"[: len(alignment["runs"])]
+def _alone(alignment: Record) -> str:
+    """The end of the words' keys for one run."""
+    return "" if len(alignment["runs"]) > 1 else "_alone"
 
 
 def _section(title: str, body: str) -> str:
     return f"## {title}\n\n{body}" if body else ""
 
 
-def _folded(title: str, lines: list[str]) -> str:
-    return folded(title, "\n".join(lines)) if lines else ""
-
-
 def _runs(alignment: Record, words: Texts) -> str:
     rows = []
-    for name, run in zip(_names(alignment), alignment["runs"], strict=True):
+    for name, run in zip("AB", alignment["runs"], strict=False):
         steps = str(run["steps"])
         steps = steps if run["complete"] else words("unfinished", steps=steps)
         captured = ", ".join(map(str, run["captured"][:8])) or "–"
@@ -214,8 +207,7 @@ def _suspects(alignment: Record, words: Texts) -> str:
     if len(listed) < 2:
         return ""
     lines = [f"{k}. {suspect(one, words)}" for k, one in enumerate(listed[:_LISTED], 1)]
-    end = "_alone" if _is_one_run(alignment) else ""
-    return _section(words[f"suspects{end}"], "\n".join(lines))
+    return _section(words[f"suspects{_alone(alignment)}"], "\n".join(lines))
 
 
 def _curve(alignment: Record, words: Texts) -> str:
@@ -250,9 +242,8 @@ def _curve(alignment: Record, words: Texts) -> str:
 
 
 def _clips(alignment: Record, words: Texts) -> str:
-    sides = zip(_names(alignment), alignment["clips"], strict=True)
-    lines = [f"- {_clip(name, clip, words)}{words['stop']}" for name, clip in sides if clip]
-    return "\n".join(lines)
+    sides = zip("AB", alignment["clips"], strict=False)
+    return "\n".join(f"- {_clip(run, clip, words)}{words['stop']}" for run, clip in sides if clip)
 
 
 def _clip(run: str, clip: Record, words: Texts, eps: bool = True) -> str:
@@ -271,17 +262,12 @@ def _clip(run: str, clip: Record, words: Texts, eps: bool = True) -> str:
     if not clip["thresholds"]:
         return words("clip:unknown", run=run, scope=scope)
     added = "both" if len(clip["thresholds"]) > 1 else next(iter(clip["thresholds"]))
-    threshold = _roundest(*_middle(*next(iter(clip["thresholds"].values()))))
+    low, high = next(iter(clip["thresholds"].values()))
+    middle, room = (low + high) / 2, 2.0**-10  # norms err by far less than their bounds
+    threshold = _roundest(max(low, middle * (1 - room)), min(high, middle * (1 + room)))
     added = words[f"added:{added}"] if eps else ""
     sentence = words("clip:threshold", run=run, scope=scope, threshold=threshold, added=added)
     return sentence + words("clip:or_divided", numbers=numbers) if numbers else sentence
-
-
-def _middle(low: float, high: float) -> tuple[float, float]:
-    """The part of an interval within 2^-10, relatively, of its middle. The threshold most likely
-    lies there, because norms err by far less than their bounds."""
-    middle, room = (low + high) / 2, 2.0**-10
-    return max(low, middle * (1 - room)), min(high, middle * (1 + room))
 
 
 def _within(low: float, high: float) -> str:
@@ -303,7 +289,7 @@ def _roundest(low: float, high: float) -> str:
 
 def _local(alignment: Record, words: Texts) -> str:
     rows = []
-    for name, local in zip(_names(alignment), alignment["local"], strict=True):
+    for name, local in zip("AB", alignment["local"], strict=False):
         for op in local["ops"]:
             verdict = words["fine"]
             if op["wrong"]:
@@ -326,7 +312,7 @@ def _local(alignment: Record, words: Texts) -> str:
 def layers_table(alignment: Record, words: Texts) -> str:
     """Every layer that was judged, at its worst step."""
     rows = []
-    for name, local in zip(_names(alignment), alignment["local"], strict=True):
+    for name, local in zip("AB", alignment["local"], strict=False):
         for layer in local["layers"]:
             finding = words["fine"]
             if layer["cause"]:
@@ -346,11 +332,11 @@ def layers_table(alignment: Record, words: Texts) -> str:
 def _causes(alignment: Record, words: Texts) -> str:
     """Each cause once, where it first appeared."""
     lines: dict[tuple[str, str, str, str], str] = {}
-    for name, local in zip(_names(alignment), alignment["local"], strict=True):
+    for name, local in zip("AB", alignment["local"], strict=False):
         for judgement in local["unordinary"]:
             key = (name, judgement["op"], judgement["stage"], str(judgement["cause"]))
             if key not in lines and (judgement["cause"] or judgement["wrong"]):
-                run = "" if _is_one_run(alignment) else words("in_run", run=name)
+                run = "" if _alone(alignment) else words("in_run", run=name)
                 step = words("at_step", step=judgement["step"])
                 lines[key] = "- " + step + _judged(judgement, words, run)
     return _section(words["causes"], "\n".join(list(lines.values())[:_LISTED]))
@@ -359,16 +345,16 @@ def _causes(alignment: Record, words: Texts) -> str:
 def _notes(alignment: Record, words: Texts) -> str:
     noted = [one for one in alignment["differences"] if not one["decisive"]]
     lines = [f"- {difference(one, words)}" for one in noted]
-    return _section(words["notes_alone" if _is_one_run(alignment) else "notes"], "\n".join(lines))
+    return _section(words[f"notes{_alone(alignment)}"], "\n".join(lines))
 
 
 def _by_run(
     alignment: Record, title: str, found: Iterable[Iterable[Any]], shown: Callable[[Any], str]
 ) -> str:
     """A folded list of what was found in each run."""
-    sides = zip(_names(alignment), found, strict=True)
+    sides = zip("AB", found, strict=False)
     lines = [f"- {name}: {shown(one)}" for name, listed in sides for one in listed]
-    return _folded(title, list(dict.fromkeys(lines)))
+    return folded(title, "\n".join(dict.fromkeys(lines))) if lines else ""
 
 
 def _gap(gap: Record) -> str:
@@ -379,6 +365,13 @@ def _short(value: Any) -> str:
     if value is None or isinstance(value, str):
         return str(value or "–")
     return f"{value:.2g}" if abs(value) < 100 else f"{value:.3g}"
+
+
+def _several(details: Mapping[str, Any], words: Texts) -> dict[str, Any]:
+    """The details, escaped, and how many `more` there are."""
+    more = int(details.get("more", 0))
+    count = more + ("and" not in words["several"])
+    return {**_escaped(details), "several": words("several", count=count) if more else ""}
 
 
 def _escaped(details: Mapping[str, Any]) -> dict[str, Any]:
@@ -397,22 +390,29 @@ def metric(scores: Record, lang: str = "en") -> str:
 
 def rates(record: Record, lang: str = "en") -> str:
     """The schedules of printed learning rates, and the first step at which two runs part."""
-    words, rows = words_of(lang), []
-    own = {"step": "gamma", "exponential": "gamma", "polynomial": "power"}
-    for name, run in zip("AB", record["runs"], strict=False):
-        schedule = run.get("schedule", {"decay": "unknown"})
-        names = run.get("convention", "as_asked").split(" and ")
-        said = [words[f"rates:{one}"] for one in (schedule["decay"], *names)]
-        if others := [words[f"rates:{one}"] for one in run.get("also", ())]:
-            said.append(words("rates_also", decays=words["and_also"].join(others)))
-        shown = [f"`{key}` {_within(*ends)}" for key, ends in run.get("intervals", {}).items()]
-        keys = own.get(schedule["decay"], ""), "milestones", "restarts", "cosine_warmup"
-        held = {key: schedule[key] for key in keys if schedule.get(key)}
-        shown += [f"`{k}` {f'{v:.4g}' if isinstance(v, float) else v}" for k, v in held.items()]
-        rows.append([name, words["and_also"].join(filter(None, said)), "; ".join(shown) or "–"])
+    words = words_of(lang)
+    shown = (_schedule(run, words, _within) for run in record["runs"])
+    rows = [
+        [name, said, numbers or "–"] for name, (said, numbers) in zip("AB", shown, strict=False)
+    ]
     table = grid(words["rates_columns"], rows, "lll")
     if "parted" not in record:
         return table
-    found = record["parted"] or {"shared": record["shared"]}
-    found = {**found, "moved": _moved(found.get("moved", {}), words)}
+    found = {"shared": record["shared"], **(record["parted"] or {"moved": {}})}
+    found["moved"] = _moved(found["moved"], words)
     return words("rates_part" if record["parted"] else "rates_same", **found) + "\n\n" + table
+
+
+def _schedule(run: Record, words: Texts, number: Callable[..., str]) -> tuple[str, str]:
+    """The schedule of a run's rates, and the numbers that fit, of intervals."""
+    own = {"step": "gamma", "exponential": "gamma", "polynomial": "power"}
+    schedule = run.get("schedule", {"decay": "unknown"})
+    names = run.get("convention", "as_asked").split(" and ")
+    said = [words[f"rates:{one}"] for one in (schedule["decay"], *names)]
+    if others := [words[f"rates:{one}"] for one in run.get("also", ())]:
+        said.append(words("rates_also", decays=words["and_also"].join(others)))
+    shown = [f"`{key}` {number(*ends)}" for key, ends in run.get("intervals", {}).items()]
+    keys = own.get(schedule["decay"], ""), "milestones", "restarts", "cosine_warmup"
+    held = {key: schedule[key] for key in keys if schedule.get(key)}
+    shown += [f"`{k}` {f'{v:.4g}' if isinstance(v, float) else v}" for k, v in held.items()]
+    return words["and_also"].join(filter(None, said)), "; ".join(shown)
