@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import blas
-from refkernels.contexts.context import FUNCTIONS, Context
+from refkernels.contexts.context import FUNCTIONS, Context, Index
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Array, RoundedArithmetic, RoundedValue, data
 
@@ -66,6 +66,12 @@ class Doubles(RoundedArithmetic):
 
     def matmul(self, a: Value, b: Value) -> RoundedValue:
         return self._with(blas.product, a, b)
+
+    def scatter_add(self, a: Value, index: Index, length: int) -> RoundedValue:
+        total = np.zeros((length, *data(a).shape[1:]))
+        with np.errstate(all="ignore"):
+            np.add.at(total, index.reshape(-1), data(a))
+        return self.value(total)
 
     def prod(self, a: Value, axis: int = -1) -> RoundedValue:
         return self._with(lambda part: np.prod(part, axis=axis, keepdims=True), a)

@@ -18,6 +18,7 @@ branch that its condition chooses, so a formula states a convention of its own b
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -161,19 +162,14 @@ class Gradient(Context):
         below = self.below
         nodes = tuple(node(value) for value in values)
         result = below.rearrange(change, *(argument.value for argument in nodes))
-        sizes = [int(np.prod(argument.shape)) for argument in nodes]
-        starts = np.cumsum([0, *sizes])
-        indices = [
-            np.arange(start, start + size).reshape(argument.shape)
-            for start, size, argument in zip(starts, sizes, nodes, strict=False)
-        ]
 
         def pull(g: Value) -> tuple[Value | None, ...]:
-            sources = change(*indices).reshape(-1)
-            flat = below.scatter_add(below.reshape(g, (-1,)), sources, int(starts[-1]))
-            return tuple(
-                below.reshape(below.take(flat, index.reshape(-1)), index.shape) for index in indices
-            )
+            *ends, length = np.cumsum([math.prod(argument.shape) for argument in nodes]).tolist()
+            parts = zip(np.split(np.arange(length), ends), nodes, strict=True)
+            places = [part.reshape(argument.shape) for part, argument in parts]
+            sources = change(*places).reshape(-1)
+            flat = below.scatter_add(below.reshape(g, (-1,)), sources, length)
+            return tuple(below.take(flat, index) for index in places)
 
         return Taped(self, result, nodes, pull)
 
