@@ -320,8 +320,7 @@ def main() -> int:
         for direction in op.directions:
             for fault in FAULTS:
                 name = f"{op.name} {direction} {fault}"
-                known = cells.get(name)
-                if known and known["state"] not in given.again:
+                if name in cells and cells[name]["state"] not in given.again:
                     continue
                 entry = cell(op, direction, fault, given.large)
                 if given.large:

@@ -148,8 +148,7 @@ class Gradient(Context):
         return self.below.less(node(a).value, node(b).value)
 
     def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> Taped:
-        below = self.below
-        nodes = node(a), node(b)
+        below, nodes = self.below, (node(a), node(b))
         result = below.where(mask, nodes[0].value, nodes[1].value)
         zero = below.number(0)
 
@@ -159,8 +158,7 @@ class Gradient(Context):
         return Taped(self, result, nodes, pull)
 
     def rearrange(self, change: Any, *values: Value) -> Taped:
-        below = self.below
-        nodes = tuple(node(value) for value in values)
+        below, nodes = self.below, tuple(map(node, values))
         result = below.rearrange(change, *(argument.value for argument in nodes))
 
         def pull(g: Value) -> tuple[Value | None, ...]:
