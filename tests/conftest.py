@@ -111,13 +111,13 @@ def session_for(started: Callable[..., Session]) -> Callable[..., Session]:
 
 @pytest.fixture(scope="session")
 def plain() -> Iterator[Callable[[str], PlainInterpreter]]:
-    """plain(framework): its interpreter, one for all tests of a process."""
-    interpreters: dict[str, PlainInterpreter] = {}
+    """plain(framework): its interpreter, one for all tests of a process, or for those of a use."""
+    interpreters: dict[tuple[str, str], PlainInterpreter] = {}
 
-    def get(framework: str) -> PlainInterpreter:
-        if framework not in interpreters:
-            interpreters[framework] = PlainInterpreter(framework)
-        return interpreters[framework]
+    def get(framework: str, use: str = "") -> PlainInterpreter:
+        if (framework, use) not in interpreters:
+            interpreters[framework, use] = PlainInterpreter(framework)
+        return interpreters[framework, use]
 
     yield get
     for interpreter in interpreters.values():

@@ -17,11 +17,11 @@ KEPT: dict[tuple[Any, ...], Any] = {}
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, plain: Callable[[str], PlainInterpreter]) -> None:
+def quick(monkeypatch: pytest.MonkeyPatch, plain: Callable[..., PlainInterpreter]) -> None:
     """All kernels of an op, a seed and a domain are asked the same challenges. A quick judgement
     makes the fewest calls of one process, not as many as two seconds allow; but in a hunt. One
-    process exports all tasks: to import PyTorch's compiler takes longer."""
-    monkeypatch.setattr(sources, "subprocess", in_one_process(plain))
+    process exports all tasks, and nothing that would change what a seed draws there."""
+    monkeypatch.setattr(sources, "subprocess", in_one_process(lambda name: plain(name, "exports")))
     monkeypatch.setattr(Examinations, "__init__", lambda self: setattr(self, "_kept", KEPT))
     if HUNT == 1:
         monkeypatch.setitem(LEVELS, "quick", LEVELS["quick"]._replace(calls=0.0))
