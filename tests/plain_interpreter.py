@@ -65,5 +65,4 @@ def in_one_process(start: Callable[[str], PlainInterpreter]) -> Any:
         start("torch").run(_SCRIPT, *command[1:])
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    late = subprocess.TimeoutExpired
-    return SimpleNamespace(run=run, DEVNULL=None, PIPE=None, TimeoutExpired=late)
+    return SimpleNamespace(**{**vars(subprocess), "run": run})

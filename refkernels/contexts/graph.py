@@ -172,16 +172,16 @@ def read(
             case "scatter_add":
                 index, length = node.option
                 return xp.scatter_add(values[node.operands[0]], arrays[index], length)
+            case "either" if edits and len({values[o].shape[1:] for o in node.operands}) > 1:
+                return values[node.operands[0]]  # an edit gave one way another shape
             case _:
                 return apply(node, xp, [values[operand] for operand in node.operands])
 
     for node in in_order(nodes, edits, known or ()):
         edit = edits.get(node)
-        if edit is None:
+        if edit is None or node in edit.operands:
             values[node] = computed(node)
-        else:
-            if node in edit.operands:
-                values[node] = computed(node)
+        if edit is not None:
             values[node] = edit.rule(xp, *(values[operand] for operand in edit.operands))
     return [values[node] for node in nodes]
 

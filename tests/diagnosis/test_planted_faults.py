@@ -402,6 +402,9 @@ fault(
 fault = of("sampling_softmax", {"x": normal(8, 30, scale=2)}, top_p=0.8, temperature=0.5)
 above = lambda p: (p[:, None] * (p[:, None] > p[:, :, None])).sum(-1)  # noqa: E731
 fault.never("other_op", lambda x: softmax(np.where(above(softmax(x)) < 0.8, 2 * x, -np.inf)))
+fault = of("weight_norm", {"dy": normal(20, 9), "x": normal(20, 9, seed=1), "g": normal(20)})
+both = lambda dy, u, by: (by * (dy - u * (t := (dy * u).sum(1))[:, None]), t)  # noqa: E731
+fault("other_axis", lambda dy, x, g: both(dy, x / (n := np.linalg.norm(x, axis=0)), g[:, None] / n))
 fault = of("selu", POINTS)
 fault("alpha_left_out", lambda x: SCALE * np.where(x > 0, x, np.expm1(x)))
 fault = of("elu", POINTS, alpha=0.7)

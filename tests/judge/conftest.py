@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hunting import HUNT
@@ -13,14 +12,13 @@ from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import LEVELS
 from refkernels.programs import sources
 
-KEPT: dict[tuple[Any, ...], Any] = {}
+KEPT = Examinations()._kept
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, plain: Callable[..., PlainInterpreter]) -> None:
-    """All kernels of an op, a seed and a domain are asked the same challenges. A quick judgement
-    makes the fewest calls of one process, not as many as two seconds allow; but in a hunt. One
-    process exports all tasks, and nothing that would change what a seed draws there."""
+    """Kernels of an op, a seed and a domain share challenges; a quick judgement, but in a hunt,
+    makes the fewest calls; one process exports all tasks, and nothing that changes its draws."""
     monkeypatch.setattr(sources, "subprocess", in_one_process(lambda name: plain(name, "exports")))
     monkeypatch.setattr(Examinations, "__init__", lambda self: setattr(self, "_kept", KEPT))
     if HUNT == 1:

@@ -126,10 +126,8 @@ def _ended(found: list[NearEdits], got: Array, name: str) -> bool:
 def _explains(finding: NearEdits, got: Array, name: str) -> bool:
     """Whether what an edit leaves of an output is mere rounding."""
     answer = _answer(finding)
-    if answer is None or np.shape(answer.reference[name]) != got.shape:
-        return False
-    result = fit(finding.screen.problem, name, got, answer)
-    return result is not None and result.ordinary
+    result = answer and fit(finding.screen.problem, name, got, answer)
+    return bool(result and result.ordinary)
 
 
 def _screens(
@@ -400,9 +398,10 @@ def _answer(finding: NearEdits) -> Answer | None:
         with contextlib.suppress(ValueError, IndexError):
             formula, right = _formula(finding)
             if any(edit.family == "arithmetic" for edit in chain):
-                answers[chain] = beside.answer(problem, formula, right)
+                answer = beside.answer(problem, formula, right)
             else:
-                answers[chain] = formulas.answer(problem, formula)
+                answer = formulas.answer(problem, formula)
+            answers[chain] = answer if answer.bound else None  # its two ways may differ in shape
     return answers[chain]
 
 
