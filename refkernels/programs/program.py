@@ -183,27 +183,28 @@ class _Reader:
         nodes = tuple(self.node(item) for item in document["nodes"])
         outputs = tuple(map(self.known, document["outputs"]))
         sizes = {str(k): int(v) for k, v in document.get("sizes", {}).items()}
-        torch = f"torch {document['torch']}"
         custom = tuple(map(str, document["custom_gradients"]))
-        text = str(document.get("text", ""))
         larger = tuple(Larger(*item) for item in document.get("larger", ()))
         joint, gradients = document.get("joint", {}), tuple(document.get("gradients", ()))
         if "schema" in joint:
             joint = _Reader(f"{self.name}'s gradient", self.arrays).program(joint)
         else:
             joint = str(joint.get("error", ""))
-        read = self.name, inputs, nodes, outputs, torch, custom, self.tensors, sizes, text
-        return TorchProgram(*read, larger, joint, gradients)
+        read = self.name, inputs, nodes, outputs, f"torch {document['torch']}", custom
+        text = str(document.get("text", ""))
+        return TorchProgram(*read, self.tensors, sizes, text, larger, joint, gradients)
 
     def tensor(self, item: Mapping[str, Any], where: str) -> Tensor:
         shape, dtype = tuple(item["shape"]), item["dtype"]
+        if not all(type(length) is int and length >= 0 for length in shape):
+            raise self.fail(f"{where} has the shape {list(shape)}")
         if dtype not in WHOLE and dtype not in formats.FORMATS:
             raise ProgramError(f"{self.name}: {where} is {dtype}, which no oracle takes.")
         return Tensor(shape, dtype)
 
-    def array(self, number: Any, tensor: Tensor | None, where: str) -> Array | None:
-        if number is None or tensor is None:
-            return None
+    def array(self, number: Any, tensor: Tensor, where: str) -> Array:
+        if number not in self.arrays:
+            raise self.fail(f"{where} has no array {number}")
         dtype = np.dtype(tensor.dtype) if tensor.dtype in WHOLE else formats.get(tensor.dtype).dtype
         array = self.arrays[number]
         if dtype is None or array.dtype.itemsize != dtype.itemsize or array.shape != tensor.shape:
@@ -215,25 +216,31 @@ class _Reader:
             raise self.fail(f"nothing before gives {name}")
         return str(name)
 
+    def defined(self, name: Any, given: Any) -> str:
+        if not isinstance(name, str) or name in self.tensors:
+            raise self.fail(f"{name} is defined twice")
+        self.tensors[name] = given
+        return name
+
     def input(self, item: Mapping[str, Any]) -> ProgramInput:
-        tensor = self.tensor(item, item["name"])
-        array = self.array(item["array"], tensor, item["name"])
-        if array is None:  # a cotangent's
+        name, kind, tensor = item["name"], item["kind"], self.tensor(item, item["name"])
+        if kind not in KINDS:
+            raise self.fail(f"{name} is of the kind {kind}")
+        if kind == "cotangent":
             array = np.zeros(tensor.shape, formats.get(tensor.dtype).dtype)
-        self.tensors[item["node"]] = tensor
-        return ProgramInput(item["node"], item["name"], item["kind"], tensor, array)
+        else:
+            array = self.array(item["array"], tensor, name)
+        return ProgramInput(self.defined(item["node"], tensor), name, kind, tensor, array)
 
     def node(self, item: Mapping[str, Any]) -> Step:
         name = str(item["name"])
         arguments = tuple(self.argument(part, name) for part in item["arguments"])
-        place = f"{name} ({item['line']})" if item["line"] else name
+        line, several = str(item["line"]), bool(item["several"])
+        place = f"{name} ({line})" if item["line"] else name
         gives = tuple(part and self.tensor(part, place) for part in item["gives"])
-        value = self.array(item["value"], gives[0], name)
-        self.tensors[name] = gives if item["several"] else gives[0]
-        return Step(
-            name, str(item["operator"]), arguments, gives, bool(item["several"]),
-            str(item["line"]), value,
-        )  # fmt: skip
+        value = self.array(item["value"], gives[0], name) if item["value"] is not None else None
+        self.defined(name, gives if several else gives[0])
+        return Step(name, str(item["operator"]), arguments, gives, several, line, value)
 
     def argument(self, item: Any, where: str) -> Any:
         if isinstance(item, list):

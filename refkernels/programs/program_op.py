@@ -41,19 +41,15 @@ def op_of(program: TorchProgram, name: str) -> Op:
     node and the line of the user's code."""
     check(program)
     outputs = _outputs(program)
-    given = [item for item in program.inputs if item.kind != "constant"]
-    taken = sorted(given, key=lambda item: KINDS.index(item.kind))
-    read_by = {name for node in program.nodes for name in refs(list(node.arguments))}
-    taken = [
-        i for i in taken if i.node in read_by or i.node in program.outputs or i.kind == "input"
-    ]
-    signature = (
-        ", ".join(
-            f"{i.name}{_axes(i.tensor)}{'' if i.kind == 'input' else '?'}{_kind(i)}" for i in taken
-        )
-        + " -> "
-        + ", ".join(f"{n}{_axes(t)}{'' if t.is_float else ':low'}" for n, t in outputs.items())
+    used = {name for node in program.nodes for name in refs(list(node.arguments))}
+    used |= set(program.outputs)
+    given = (i for i in program.inputs if i.kind == "input" or i.node in used)
+    taken = [i for i in sorted(given, key=lambda i: KINDS.index(i.kind)) if i.kind != "constant"]
+    takes = (
+        f"{i.name}{_axes(i.tensor)}{'' if i.kind == 'input' else '?'}{_kind(i)}" for i in taken
     )
+    gives = (f"{n}{_axes(t)}{'' if t.is_float else ':low'}" for n, t in outputs.items())
+    signature = f"{', '.join(takes)} -> {', '.join(gives)}"
     apart = all(node.operator in APART for node in program.nodes if node.value is None)
     named = zip(outputs.items(), program.outputs, strict=True)
     steps = None if apart else {name: step for (name, t), step in named if t.is_float}

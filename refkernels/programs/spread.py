@@ -159,8 +159,8 @@ class Traced(Whole):
         if not vague:
             return {**bounds, **whole}
         errors = {name: np.zeros(exact[name].shape) for name in vague}
-        for options in READINGS:
-            way = _OtherWays if options.get("seed", 0) > 1 else RoundedArithmetic
+        for options in READINGS:  # the last two take the other ways, with an FMA and without
+            way = _OtherWays if options in READINGS[-2:] else RoundedArithmetic
             working = way(xp.working.format, xp.storage.format, **options)
             for name, values in self._read(readings.working(working), question, vague).items():
                 known[name] &= np.isfinite(values)
@@ -172,12 +172,8 @@ class Traced(Whole):
         warnings.warn(StatisticalWarning(self.title, widened), stacklevel=2)
         for name in vague:  # the others' bound allows for another place
             known[name] &= bounds[name][0] <= settled[name]
-        limited = {n: _limit(bounds[n][0], errors[n], known[n]) for n in vague}
-        return {
-            **bounds,
-            **whole,
-            **{name: (limit, bounds[name][1]) for name, limit in limited.items()},
-        }
+        limited = {n: (_limit(bounds[n][0], errors[n], known[n]), bounds[n][1]) for n in vague}
+        return {**bounds, **whole, **limited}
 
     def _widened(
         self, xp: Bound, question: Canonical, names: tuple[str, ...]
