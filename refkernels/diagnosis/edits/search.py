@@ -398,10 +398,9 @@ def _answer(finding: NearEdits) -> Answer | None:
         with contextlib.suppress(ValueError, IndexError):
             formula, right = _formula(finding)
             if any(edit.family == "arithmetic" for edit in chain):
-                answer = beside.answer(problem, formula, right)
+                answers[chain] = beside.answer(problem, formula, right)
             else:
-                answer = formulas.answer(problem, formula)
-            answers[chain] = answer if answer.bound else None  # its two ways may differ in shape
+                answers[chain] = formulas.answer(problem, formula)
     return answers[chain]
 
 
