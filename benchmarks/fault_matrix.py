@@ -29,7 +29,6 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import refkernels
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.contexts.graph import Edits, Graph
@@ -264,9 +263,7 @@ def drawn(op: Any, direction: Any, fault: str, seed: int, large: bool) -> tuple[
 
 def explained(op: Any, direction: Any, cases: list[Any], causes: str) -> dict[str, Any]:
     """The state of one kernel's answers: named as one of these causes, otherwise, or not."""
-    answers = [refkernels.explain(op, a[0], y, a[1], direction) for a, y in cases]
-    first, *others = sorted(answers, key=several_cases.is_sure, reverse=True)
-    found = several_cases.together(first, others)
+    found = several_cases.jointly(op, direction, [(a[0], y, a[1]) for a, y in cases])
     sure = found.confidence in ("proven", "matched")
     right = sure and found.cause in causes.split()
     return {

@@ -11,6 +11,7 @@ kernel that it is charged to, never the other's.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,17 +44,16 @@ def difference(
     problem: Problem,
     a: str,
     b: str,
-    first: Arrays,
-    second: Arrays,
-    explanation_a: Explanation,
-    explanation_b: Explanation,
+    answers: Mapping[str, Arrays],
+    explanations: Mapping[str, Explanation],
 ) -> Difference:
     """How far apart two kernels are, and why.
 
     By output, `details["models"]` names the model of each kernel, and `details["shares"]` gives how
     much of the squared difference each kernel's own error accounts for.
     """
-    sides = (_Side(a, first, explanation_a), _Side(b, second, explanation_b))
+    first, second = answers[a], answers[b]
+    sides = (_Side(a, first, explanations[a]), _Side(b, second, explanations[b]))
     shared = [name for name in first if name in second]
     outputs = {name: agreement(*_in_one_format(first[name], second[name])) for name in shared}
     differing = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
@@ -192,10 +192,8 @@ def _orders(
 
 
 def _less_sure(*candidates: Candidate) -> Confidence | None:
-    indices = [
-        CONFIDENCES.index(candidate.confidence) for candidate in candidates if candidate.confidence
-    ]
-    return CONFIDENCES[max(indices)] if indices else None
+    known = [candidate.confidence for candidate in candidates if candidate.confidence]
+    return max(known, key=CONFIDENCES.index, default=None)
 
 
 def _model(side: _Side, output: str) -> Candidate | None:

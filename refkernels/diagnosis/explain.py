@@ -19,7 +19,7 @@ from refkernels.diagnosis.edits import blocks, views
 from refkernels.diagnosis.edits import search as edits
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit_to_truth
-from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate, Questions
 from refkernels.diagnosis.multiples import FACTOR
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.ranking import agree, badness, ranked
@@ -73,7 +73,7 @@ def explain(
         name: explain_kernel(problem.judging(answer), answer) for name, answer in answers.items()
     }
     differences = {
-        (a, b): comparison.difference(problem, a, b, answers[a], answers[b], kernels[a], kernels[b])
+        (a, b): comparison.difference(problem, a, b, answers, kernels)
         for a, b in itertools.combinations(answers, 2)
     }
     together = _summary_of(problem, kernels, differences)
@@ -99,8 +99,10 @@ def one_kernel(
 @np.errstate(all="ignore")
 @on_one_thread()  # once, not in each of hundreds of readings
 @questions_kept()
-def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
-    """One kernel against the truth."""
+def explain_kernel(
+    problem: Problem, outputs: Arrays, known: Questions = edits.explaining
+) -> Explanation:
+    """One kernel against the truth. `known`: the edits that explain it, where they are known."""
     began, read = time.perf_counter(), problem.read["edits"]
     outputs = {name: _with_nan(problem, name, got) for name, got in outputs.items()}
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
@@ -112,7 +114,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     listed = tried
     candidates = ranked(problem, outputs, fits, unranked, tried)
     others = _unexplained(checked, fits, candidates)
-    for source in (edits.explaining, views.other_views, other_ops, blocks.in_one_block):
+    for source in (known, views.other_views, other_ops, blocks.in_one_block):
         edited = list(scoring.candidates(problem, others, fits, source(problem, others)))
         if edited:
             unranked = patterns.drop_unexplained([*unranked, *edited])
@@ -138,7 +140,6 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
         best.confidence if best else None,
         evidence_of(
             {name: fit.record for name, fit in fits.items()},
-            candidates,
             listed + problem.read["edits"] - read,
             round(time.perf_counter() - began, 2),
         ),
@@ -302,10 +303,6 @@ def _with_question(
     evidence: dict[str, Any] = {**explanation.evidence, "question": carried}
     if mode.flushing():
         evidence["flushes"] = mode.since() or ""
-    if explanation.kernels:
-        evidence["kernels"] = {name: kernel.evidence for name, kernel in kernels.items()}
-        differences = explanation.differences.values()
-        evidence["differences"] = [difference.to_dict() for difference in differences]
     return replace(explanation, evidence=evidence)
 
 

@@ -6,7 +6,6 @@ An explanation is data. The module that RENDERER names, above diagnosis, puts it
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,6 @@ from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
 
 RENDERER = "refkernels.rendering"  # turns the record into words; loaded on first use
-_ELSEWHERE = ("candidates", "kernels", "differences")  # to_dict gives them their own fields
 
 
 def _renderer() -> Any:
@@ -45,15 +43,7 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON."""
-        return {
-            "a": self.a,
-            "b": self.b,
-            "equal": self.equal,
-            "outputs": self.outputs,
-            "cause": self.cause,
-            "confidence": self.confidence,
-            "details": self.details,
-        }
+        return {**vars(self), "equal": self.equal}
 
 
 @dataclass(frozen=True)
@@ -110,16 +100,8 @@ class Explanation:
         record = {
             "schema": SCHEMA,
             "kind": "explanation",
-            "op": self.op,
-            "direction": self.direction,
-            "format": self.format,
-            "verdict": self.verdict,
+            **vars(self),
             "flags": list(self.flags),
-            "cause": self.cause,
-            "confidence": self.confidence,
-            "evidence": {
-                name: value for name, value in self.evidence.items() if name not in _ELSEWHERE
-            },
             "candidates": [_candidate(candidate) for candidate in self.candidates],
             "kernels": {name: kernel.to_dict() for name, kernel in self.kernels.items()},
             "differences": [difference.to_dict() for difference in self.differences.values()],
@@ -127,34 +109,31 @@ class Explanation:
         return dict(storable(record))
 
 
-def evidence_of(
-    outputs: dict[str, Any], candidates: Sequence[Candidate], tried: int, seconds: float
-) -> dict[str, Any]:
+def evidence_of(outputs: dict[str, Any], tried: int, seconds: float) -> dict[str, Any]:
     """The evidence on one kernel: `judge`'s records of its outputs, how many hypotheses were tried
-    (each parameter separately), in how many seconds, and the results."""
+    (each parameter separately), and in how many seconds."""
     return {
         "outputs": outputs,
         "tried": tried,
         "seconds": seconds,
         "thresholds": {"proven": Evidence.PROVEN, "matched": Evidence.MATCHED},
-        "candidates": [_candidate(candidate) for candidate in candidates],
     }
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
-    evidence = candidate.evidence
+    own = (
+        "cause",
+        "output",
+        "confidence",
+        "equal",
+        "elements",
+        "over_bound",
+        "over_plain",
+        "model",
+    )
     return {
-        "cause": candidate.cause,
-        "output": candidate.output,
-        "confidence": candidate.confidence,
-        "equal": candidate.equal,
-        "elements": candidate.elements,
-        "over_bound": candidate.over_bound,
-        "over_plain": candidate.over_plain,
+        **{name: getattr(candidate, name) for name in own},
         "details": dict(candidate.details),
-        "model": candidate.model,
-        "bits": evidence.bits if evidence else None,
-        "units": evidence.units if evidence else None,
-        "needed": evidence.needed if evidence else None,
-        "survivors": list(evidence.survivors) if evidence else [],
+        **{name: getattr(candidate.evidence, name, None) for name in ("bits", "units", "needed")},
+        "survivors": list(candidate.evidence.survivors) if candidate.evidence else [],
     }

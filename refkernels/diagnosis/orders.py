@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from refkernels.diagnosis.summation import SummationTree, known
@@ -30,103 +31,78 @@ MOST_TERMS = 2**12  # beyond, only the few common orders are built: trees take m
 
 @dataclass(frozen=True)
 class Order:
-    """One order: `bias` is where the bias enters, "" if there is none."""
+    """One order: `bias` is where the bias enters, "" if there is none; `bare`: the tree of the
+    products, of which the first block has `first`."""
 
-    products: str  # the name of the order without the bias
-    tree: SummationTree
+    products: str
+    bare: SummationTree
+    first: int
     bias: Place
 
     @property
     def name(self) -> str:
         return self.products + _BIAS[self.bias]
 
+    @functools.cached_property
+    def tree(self) -> SummationTree:
+        """The tree, with the bias as its last leaf."""
+        if self.bias == "start":
+            tree = _inserted(self.bare, 0)
+            fused = [0, *(leaf for leaf in tree.fused if leaf >= 0)]
+            return tree.with_fused(fused) if "FMA" in self.products else tree
+        first, bare = self.bias == "first", self.bare
+        return (
+            _inserted(bare, _chain_end(bare, self.first) if first else bare.root)
+            if self.bias
+            else bare
+        )
+
     @property
     def bias_last(self) -> Order:
         """The same products, the bias added last."""
-        order = _order(self.products, self.tree.leaves - 1, "last")
-        assert order is not None
-        return order
+        return replace(self, bias="last")
 
 
-def candidates(terms: int, bias: bool) -> Iterator[Order]:
+@functools.lru_cache(maxsize=4)
+def candidates(terms: int, bias: bool) -> list[Order]:
     """Every order to try for sums of that many terms, the likeliest first.
 
     Orders that add the bias last come before all others, so that another place for the bias is
     found only where its bits differ.
     """
     places: tuple[Place, ...] = ("last", "first", "start") if bias else ("",)
-    for place in places:
-        for name in _names(terms):
-            # One accumulator can start at a bias.
-            chained = name.startswith("blocks") or name in ("in sequence", "in sequence, FMA")
-            if place in ("first", "start") and not chained:
-                continue
-            order = _order(name, terms, place)
-            if order is not None:
-                yield order
+    found = []
+    for place, (name, tree, first) in itertools.product(places, _products(terms)):
+        # One accumulator can start at a bias; with one block, what is added first is added last.
+        chained = name.startswith("blocks") or name.removesuffix(", FMA") == "in sequence"
+        if place in ("", "last") or (chained and (place == "start" or first < terms)):
+            found.append(Order(name, tree, first, place))
+    return found
 
 
-@functools.lru_cache(maxsize=1024)
-def _order(name: str, terms: int, place: Place) -> Order | None:
-    bare = name.removesuffix(", FMA")
-    tree, first = _tree(bare, terms, fma="FMA" in name)
-    if place == "last":
-        tree = _inserted(tree, tree.root)
-    elif place == "first":
-        if first >= terms:  # one block: the bias is then added last
-            return None
-        tree = _inserted(tree, _chain_end(tree, first))
-    elif place == "start":
-        tree = _inserted(tree, 0)
-        if "FMA" in name:
-            tree = tree.with_fused([0, *(leaf for leaf in tree.fused if leaf >= 0)])
-    return Order(name, tree, place)
-
-
-def _names(terms: int) -> Iterator[str]:
-    """Orders of products by name; `_tree` needs nothing else."""
+def _products(terms: int) -> list[tuple[str, SummationTree, int]]:
+    """Orders of products: their names, trees, and the terms of the first block."""
     too_long = terms > MOST_TERMS
     blocks = [size for size in _BLOCKS[: 2 if too_long else None] if size < terms]
-    names = ["in sequence", *(f"blocks of {size} in sequence" for size in blocks)]
-    partitions = {tuple(block_sizes(terms, size)) for size in blocks}
+    partitions = {(*block_sizes(terms, n),): f"blocks of {n} in sequence" for n in blocks}
     for size, unroll in itertools.product(() if too_long else blocks, _UNROLL):
-        sizes = tuple(block_sizes(terms, size, unroll))
-        if sizes not in partitions:
-            partitions.add(sizes)
-            multiples = f" to multiples of {unroll}" if unroll > 1 else ""
-            names.append(f"blocks of {size} in sequence, the last two halved{multiples}")
-    for name in names:
-        yield f"{name}, FMA"
-        yield name
-    for lanes in _LANES[: 2 if too_long else None]:
-        combinations = list(known.COMBINATIONS.values())
-        for combination in combinations[: 1 if lanes == 2 else None] if lanes < terms else ():
-            yield f"{lanes} lanes, combined {combination}, FMA"
-            yield f"{lanes} lanes, combined {combination}"
-    yield "pairwise"
-    yield "NumPy's pairwise sum"
-    yield "in sequence from the last to the first"
-
-
-def _tree(name: str, terms: int, fma: bool) -> tuple[SummationTree, int]:
-    """The tree of a name, and the number of terms in its first block."""
-    if name == "pairwise":
-        return known.pairwise(terms), terms
-    if name.startswith("NumPy"):
-        return known.numpy_pairwise(terms), terms
-    if name.endswith("to the first"):
-        return known.sequential(terms, backwards=True), terms
-    words = name.split()
-    if words[0] == "blocks":
-        halved = int("halved" in words) * (int(words[-1]) if words[-1].isdigit() else 1)
-        sizes = block_sizes(terms, int(words[2]), halved)
-        return known.blocks(terms, sizes, fma=fma), sizes[0]
-    if words[1] == "lanes,":
-        combine = {phrase: key for key, phrase in known.COMBINATIONS.items()}[
-            name.partition("combined ")[2]
-        ]
-        return known.lanes(terms, int(words[0]), combine=combine, fma=fma), terms
-    return known.sequential(terms, fma=fma), terms
+        multiples = f" to multiples of {unroll}" if unroll > 1 else ""
+        name = f"blocks of {size} in sequence, the last two halved{multiples}"
+        partitions.setdefault((*block_sizes(terms, size, unroll),), name)
+    ways: list[tuple[str, Callable[..., SummationTree], int]]
+    ways = [("in sequence", partial(known.sequential, terms), terms)]
+    ways += [(name, partial(known.blocks, terms, n), n[0]) for n, name in partitions.items()]
+    for lanes in (lanes for lanes in _LANES[: 2 if too_long else None] if lanes < terms):
+        for how, told in list(known.COMBINATIONS.items())[: 1 if lanes == 2 else None]:
+            added = partial(known.lanes, terms, lanes, combine=how)
+            ways.append((f"{lanes} lanes, combined {told}", added, terms))
+    fused = {", FMA": True, "": False}.items()
+    return [
+        *((name + also, tree(fma=fma), first) for name, tree, first in ways for also, fma in fused),
+        ("pairwise", known.pairwise(terms), terms),
+        ("NumPy's pairwise sum", known.numpy_pairwise(terms), terms),
+        ("in sequence from the last to the first", known.sequential(terms, backwards=True), terms),
+    ]
 
 
 def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:

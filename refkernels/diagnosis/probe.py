@@ -7,6 +7,7 @@ user runs the kernel on these inputs and asks `explain` again.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -232,29 +233,16 @@ def _predictions(
     }
     right = rounded_answers[output]
     predictions = {RIGHT: right}
-    shared_variants = _SharedVariants(sources.variants(problem, rounded_answers))
+    variants = functools.cache(lambda: list(sources.variants(problem, rounded_answers)))
     for name, candidate in survivors.items():
-        bits = predict(problem, candidate, right, shared_variants)
+        bits = predict(problem, candidate, right, variants)
         if bits is not None and bits.shape == right.shape:
             predictions[name] = bits
     return predictions
 
 
-class _SharedVariants:
-    """The variants of a question, each computed once for all survivors."""
-
-    def __init__(self, variants: Iterator[Hypothesis]) -> None:
-        self._remaining, self._computed = variants, list[Hypothesis]()
-
-    def __iter__(self) -> Iterator[Hypothesis]:
-        yield from self._computed
-        for variant in self._remaining:
-            self._computed.append(variant)
-            yield variant
-
-
 def predict(
-    problem: Problem, candidate: Candidate, right: Array, again: Iterable[Hypothesis]
+    problem: Problem, candidate: Candidate, right: Array, again: Callable[[], Iterable[Hypothesis]]
 ) -> Array | None:
     """A kernel's answer to another question if a candidate is its cause; None where the cause does
     not determine it, as for a pattern in one answer."""
@@ -267,7 +255,7 @@ def predict(
         return _rounded(answer, problem, candidate)
     if candidate.cause in ("scale_factor", "sign_error"):
         return _rounded(scaled(problem, candidate.output, _factor(candidate)), problem, candidate)
-    for variant in again:
+    for variant in again():
         same = variant.cause == candidate.cause and dict(variant.details) == dict(candidate.details)
         prediction = variant.predicts(candidate.output)
         if same and prediction is not None and prediction.answer is not None:

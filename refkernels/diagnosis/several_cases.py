@@ -15,9 +15,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from refkernels.diagnosis.edits.search import of_cases
 from refkernels.diagnosis.edits.solved import SolvedNumber
-from refkernels.diagnosis.explanation import Explanation, evidence_of
+from refkernels.diagnosis.explain import explain, explain_kernel, one_kernel
+from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.hypothesis import HARMLESS, Candidate, Details, Evidence
+from refkernels.op import Direction, Op
 from refkernels.records.codec import number
 from refkernels.records.words import OR, SOUND, SURE
 
@@ -35,6 +38,25 @@ def may_say_more(explanation: Explanation) -> bool:
     return explanation.cause not in (None, *HARMLESS) and (is_sure(explanation) or lacks_bits)
 
 
+def jointly(op: str | Op, direction: Direction, cases: Sequence[Any]) -> Explanation:
+    """What several cases of one kernel say, each its inputs, outputs and params. Where none is
+    sure, the edits that explain all of them are looked for: one number has few bits."""
+    each = [explain(op, inputs, outputs, params, direction) for inputs, outputs, params in cases]
+    first, *others = sorted(each, key=is_sure, reverse=True)
+    found = together(first, others)
+    wrong = [case for case, its in zip(cases, each, strict=True) if its.verdict not in SOUND]
+    if is_sure(found) or len(wrong) < 2:
+        return found
+    kernels = [one_kernel(op, *case, direction) for case in wrong]
+    edited = list(of_cases(kernels))
+    first, *others = (
+        explain_kernel(*kernel, lambda *_, k=k: (its[k] for its in edited if its[k]))
+        for k, kernel in enumerate(kernels)
+    )
+    joint = together(first, others)
+    return joint if is_sure(joint) else found
+
+
 def together(first: Explanation, others: Sequence[Explanation]) -> Explanation:
     """The first case's explanation, of which only what the other cases of one kernel allow is sure.
     A case whose output is right, or that has no cause, says nothing."""
@@ -49,15 +71,14 @@ def together(first: Explanation, others: Sequence[Explanation]) -> Explanation:
 
 def _added(first: Explanation, others: Sequence[Explanation]) -> Explanation:
     """The explanation with the bits of all cases, where one cause alone fits them all."""
-    fitting = [c for c in first.candidates if not c.ruled_out]
+    fitting = [c for c in first.candidates if not c.ruled_out and others]
     output = next((c.output for c in fitting if c.cause == first.cause), None)
-    agreed = [_of_all(c, others) for c in fitting if c.output == output and others]
-    left = [candidate for candidate in agreed if candidate is not None]
-    best = max(left, key=_bits, default=None)
-    if best is None or best.confidence not in SURE or {c.cause for c in left} != {best.cause}:
-        return first
-    explains = best.exact or best.over_plain is not None  # more than the places of wrong elements
-    return _with(first, [best, *first.candidates]) if explains else first
+    agreed = (_of_all(c, others) for c in fitting if c.output == output)
+    left = sorted(filter(None, agreed), key=_bits, reverse=True)
+    sure = left and left[0].confidence in SURE and len({c.cause for c in left}) == 1
+    if not sure or not (left[0].exact or left[0].over_plain is not None):
+        return first  # or it explains no more than the places of wrong elements
+    return _with(first, [left[0], *first.candidates])
 
 
 def _bits(candidate: Candidate) -> float:
@@ -99,15 +120,11 @@ def _with(first: Explanation, candidates: list[Candidate]) -> Explanation:
     """The explanation with other candidates, those that are sure first."""
     candidates.sort(key=lambda candidate: candidate.confidence not in SURE)  # stable
     best = next((candidate for candidate in candidates if candidate.confidence in SURE), None)
-    named = best.cause if best else first.cause
-    effort = (first.evidence[name] for name in ("tried", "seconds"))
-    evidence = evidence_of(first.evidence["outputs"], candidates, *effort)
     return replace(
         first,
-        cause=named,
+        cause=best.cause if best else first.cause,
         confidence=best.confidence if best else "consistent",
         candidates=tuple(candidates),
-        evidence={**first.evidence, **evidence},
     )
 
 

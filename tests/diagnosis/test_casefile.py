@@ -1,6 +1,6 @@
 """A case file returns what was saved; any other file is refused in one sentence."""
 
-import io
+import functools
 import json
 import os
 import zipfile
@@ -29,10 +29,7 @@ CASE = CaseFile(
 
 
 def deep(levels: int) -> Any:
-    nested: Any = 1.0
-    for _ in range(levels):
-        nested = [nested]
-    return nested
+    return functools.reduce(lambda nested, _: [nested], range(levels), 1.0)
 
 
 def npz(path: Path, **arrays: Any) -> Path:
@@ -41,15 +38,9 @@ def npz(path: Path, **arrays: Any) -> Path:
 
 
 def meta(**changes: Any) -> Any:
-    record: dict[str, Any] = {
-        "schema": 1,
-        "kind": "case",
-        "op": "sin",
-        "direction": "forward",
-        "dtypes": {"input.x": "float32", "output.a.y": "float32"},
-        **changes,
-    }
-    return np.frombuffer(json.dumps(record).encode(), np.uint8)
+    dtypes = {"input.x": "float32", "output.a.y": "float32"}
+    record = {"schema": 1, "kind": "case", "op": "sin", "direction": "forward", "dtypes": dtypes}
+    return np.frombuffer(json.dumps({**record, **changes}).encode(), np.uint8)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
@@ -141,20 +132,6 @@ def test_what_is_wrong_with_a_file_is_one_sentence(tmp_path: Path, kind: str) ->
     assert "case.npz" in str(error.value)
 
 
-def test_an_impossible_axis_of_no_elements_is_one_sentence(tmp_path: Path) -> None:
-    header = io.BytesIO()
-    described = {"descr": "<f4", "fortran_order": False, "shape": (10**18, 10**18, 0)}
-    np.lib.format.write_array_header_1_0(header, described)
-    path = tmp_path / "case.npz"
-    whole = npz(tmp_path / "whole.npz", meta=meta(), **GOOD)
-    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(path, "w") as archive:
-        for name in ("meta.npy", "output.a.y.npy"):
-            archive.writestr(name, source.read(name))
-        archive.writestr("input.x.npy", header.getvalue())
-    with pytest.raises(CaseFileError, match=r"case\.npz: input\.x has the impossible shape"):
-        load(path)
-
-
 def test_files_that_are_not_archives_are_one_sentence(tmp_path: Path) -> None:
     for content in (b"", b"PK", b"hello", np.float32(1).tobytes() * 500):
         (tmp_path / "case.npz").write_bytes(content)
@@ -183,6 +160,7 @@ def npy(shape: str, content: bytes = b"") -> bytes:
         (npy("(1,)", b"12345678"), "more bytes than its shape"),
         (npy("(10**12,)"), "its header cannot be read"),
         (npy("(1000000000000,)"), "more than"),
+        (npy(f"({10**18}, {10**18}, 0)"), "has the impossible shape"),
         (npy("(-1,)"), "its header cannot be read"),
         (npy("('a',)"), "its header cannot be read"),
         (b"\x93NUMPY\x09\x00", "it does not begin like one"),

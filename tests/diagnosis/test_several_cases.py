@@ -91,6 +91,27 @@ def test_the_bits_of_cases_of_one_number_are_added() -> None:
     assert several_cases.together(first, [*others, clipped(9, "float16")]).confidence != "matched"
 
 
+def slope(seed: int, dropped: int) -> Any:
+    """PReLU's gradient in its one weight, in another order, without the last elements."""
+    rng = np.random.default_rng(seed)
+    x, dy = rng.uniform(-2, 2, (2, 96)).astype(np.float32)
+    terms = np.where(x < 0, dy * x, np.float32(0))[rng.permutation(96 - dropped)]
+    inputs = {"x": x, "weight": np.float32([0.25]), "dy": dy}
+    return inputs, {"dweight": np.cumsum(terms)[-1:]}, {}
+
+
+@pytest.mark.parametrize(
+    ("dropped", "told"),
+    [([20] * 6, {("dropped_tail", 20)}), ([0] * 6, set()), (range(9, 50, 8), set())],
+)
+def test_terms_that_all_cases_lack_are_found_where_each_is_one_number(
+    dropped: Any, told: set[Any]
+) -> None:
+    agreed = several_cases.jointly("prelu", "backward", list(map(slope, range(6), dropped)))
+    sure = [c for c in agreed.candidates if c.confidence in ("proven", "matched")]
+    assert {(c.cause, c.details["dropped"]) for c in sure} == told
+
+
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 OTHER = X.copy()
 OTHER[1, 0] = 7.0

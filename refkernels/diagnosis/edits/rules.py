@@ -14,7 +14,6 @@ from refkernels.diagnosis.edits import (  # noqa: F401  (each enters its rules)
     reductions,
     selections,
     terms,
-    variables,
 )
 from refkernels.diagnosis.edits.catalogue import RULES, Edit, Program, Proposal
 

@@ -56,12 +56,23 @@ def explaining(
 ) -> Iterator[Variant]:
     """The edits that explain wrong outputs: one; a number that is solved for; or two. `block`: the
     elements that they change, by output; `price`: the bits that say which."""
-    found, tried = _search(problem, outputs, block)
+    return (variant for (variant,) in of_cases([(problem, outputs)], block, price) if variant)
+
+
+def of_cases(
+    cases: Sequence[tuple[Problem, Arrays]], block: Arrays | None = None, price: float = 0.0
+) -> Iterator[list[Variant | None]]:
+    """The edits that explain the outputs of several cases of one kernel together: by case."""
+    (problem, outputs), *others = cases
+    found, tried = _search(problem, outputs, block, others)
     for finding, saved in _worthwhile(found, outputs, tried, price):
         # Another program with the same edit rounds otherwise.
         twins = (t for t in found if t.screen is not finding.screen and t.is_same(finding))
         for alike in (finding, *twins):
-            yield from _variants([alike], tried)
+            answers = [_answer(alike, case) for case, _ in cases]
+            named = answers[0] and _name(alike, answers[0])
+            cost = {"trials": tried, "price": alike.price}
+            yield [Variant(*named, a, **cost) if named and a else None for a in answers]
             if any(_explains(alike, outputs[name], name) for name in saved):
                 break
 
@@ -92,25 +103,34 @@ def _worthwhile(
             yield finding, saved
 
 
+@np.errstate(all="ignore")
 def _search(
-    problem: Problem, outputs: Arrays, block: Arrays | None = None
+    problem: Problem,
+    outputs: Arrays,
+    block: Arrays | None = None,
+    others: Sequence[tuple[Problem, Arrays]] = (),
 ) -> tuple[list[NearEdits], int]:
-    """What all stages find, as far as the budget goes, and how many edits were tried."""
+    """What all stages find, as far as the budget goes, and how many edits were tried. `others`:
+    cases of the same kernel."""
     found: list[NearEdits] = []
     singles: list[NearEdits] = []
     tried = 0
     if problem.size > READABLE or not outputs:
         return found, tried
-    first, others = _screens(problem, outputs, block)
-    for further, screens in (
-        *((stage, first) for stage in (*_ONE, _both, _pairs)),
-        *((stage, others) for stage in _ONE),
+    of_cases = [_screens(problem, outputs, block), *(_screens(*case, None) for case in others)]
+    first, further = (
+        [one.beside(cases) for one, *cases in zip(*kind, strict=False)]
+        for kind in zip(*of_cases, strict=True)
+    )
+    for stage, screens in (
+        *((one, first) for one in (*_ONE, _both, _pairs)),
+        *((one, further) for one in _ONE),
     ):
         open_outputs = [name for name, got in outputs.items() if not _ended(found, got, name)]
-        spent = sum(screen.spent for screen in (*first, *others))
+        spent = sum(screen.spent for screen in (*first, *further))
         for screen in screens if open_outputs and spent < _MOST else ():
             if screen.has_a_program:
-                more, trials = further(screen, singles, open_outputs)
+                more, trials = stage(screen, singles, open_outputs)
                 found.extend(more)
                 tried += trials
     return found, tried
@@ -215,7 +235,7 @@ def _moved(
 ) -> tuple[list[NearEdits], int]:
     """The edits that read a constant elsewhere, with another value of it, and how many were tried:
     with the value that was asked for, such an edit may come no nearer by itself."""
-    names = [n for n in set(outputs) & set(screen.names) if screen.observed[n].got.size > 1]
+    names = _several(screen, outputs)
     constants = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
     tried = [
         (knob, edit)
@@ -238,10 +258,8 @@ def _numbers(
     at their nearest values, as many as the budget allows, those that few results depend on first;
     and how many were tried. A limit explains no output inside its bound: what saturates or cancels
     in a right form has a limit too."""
-    names = set(outputs) & set(screen.names)
+    names = _several(screen, outputs)
     beyond = {n for n in names if judged_wrong(screen.problem, n, screen.outputs[n]).any()}
-    # Some value of any knob gives a single number.
-    names = {name for name in names if screen.observed[name].got.size > 1}
     families = [
         (knob, key)
         for knob in knobs(screen.program, screen.value_of)
@@ -321,7 +339,7 @@ def _both(
     """Two edits, each of which shortens the code by itself."""
     pairs = [
         both
-        for name in set(outputs) & set(screen.names)
+        for name in _several(screen, outputs)
         for (first,), (second,) in itertools.combinations(_firsts(screen, singles, name), 2)
         if _go_together(first, second)
         if (both := _read(screen, (first, second))) is not None
@@ -333,7 +351,7 @@ def _pairs(
     screen: Screen, singles: list[NearEdits], outputs: list[str]
 ) -> tuple[list[NearEdits], int]:
     """Two edits, the first of which shortens the code by itself; and how many pairs there are."""
-    names = set(outputs) & set(screen.names)
+    names = _several(screen, outputs)
     families = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
     edits = [edit for edit in screen.edits if edit.alike <= _MANY]
     each = len(edits) + _READINGS * len(families) * len(names)
@@ -345,6 +363,13 @@ def _pairs(
             pairs += [finding for finding in solved if finding is not None]
     number = len(edits) + len(families)
     return _fitting(pairs, outputs, number), number
+
+
+def _several(screen: Screen, outputs: Iterable[str]) -> set[str]:
+    """The outputs of several numbers. One has few bits: some value of any knob gives it, and many a
+    pair of edits."""
+    seen = screen.observed
+    return {name for name in outputs if name in seen and seen[name].got.size > 1}
 
 
 def _go_together(first: Edit, second: Edit) -> bool:
@@ -372,13 +397,6 @@ def _firsts(screen: Screen, singles: list[NearEdits], output: str) -> list[tuple
     return list(chosen.values())[:_FIRST]
 
 
-def _variants(findings: Iterable[NearEdits], tried: int) -> Iterator[Variant]:
-    """Findings as questions of their own, each under the first of its chains."""
-    for finding in findings:
-        if (answer := _answer(finding)) is not None:
-            yield Variant(*_name(finding, answer), answer, trials=tried, price=finding.price)
-
-
 def _name(finding: NearEdits, answer: Answer) -> tuple[str, dict[str, Any]]:
     """The cause and details of an op's own fault that is the same question, or of the edits."""
     screen, asked = finding.screen, answer.reference
@@ -389,19 +407,20 @@ def _name(finding: NearEdits, answer: Answer) -> tuple[str, dict[str, Any]]:
     return _cause(finding)
 
 
-def _answer(finding: NearEdits) -> Answer | None:
-    """The oracle's answer with the finding's edits; None where they fit the rows that were read,
-    and not all of them."""
-    problem, answers, chain = finding.screen.problem, finding.screen.answers, finding.chain
-    if chain not in answers:
-        answers[chain] = None
+def _answer(finding: NearEdits, case: Problem | None = None) -> Answer | None:
+    """The oracle's answer with the finding's edits, or that of another case of the kernel; None
+    where they fit the rows that were read, and not all of them."""
+    problem, answers, chain = case or finding.screen.problem, finding.screen.answers, finding.chain
+    key = chain, id(problem)
+    if key not in answers:
+        answers[key] = None
         with contextlib.suppress(ValueError, IndexError):
             formula, right = _formula(finding)
             if any(edit.family == "arithmetic" for edit in chain):
-                answers[chain] = beside.answer(problem, formula, right)
+                answers[key] = beside.answer(problem, formula, right)
             else:
-                answers[chain] = formulas.answer(problem, formula)
-    return answers[chain]
+                answers[key] = formulas.answer(problem, formula)
+    return answers[key]
 
 
 def _formula(finding: NearEdits) -> tuple[Whole, Whole]:

@@ -111,6 +111,8 @@ def _solved(
 ) -> SolvedNumber | None:
     """The values that explain an output; None if there are none, if the requested value does so
     too, or if some value explains so few elements anyway."""
+    if np.count_nonzero(np.isfinite(to_float64(got))) < _FEWEST:
+        return None
     domain, periodic = problem.definition.domain(name), name in _PERIODIC
     starts = [*starts_from(asked), *USUAL.get(name, ())]
     if periodic:
@@ -119,7 +121,7 @@ def _solved(
     rounding = _ROUNDED * (max(1.0, abs(math.log(asked))) if periodic else 1.0)
     question = problem, output, got, lambda value: answer(value).get(output)
     solution = number_in(*question, asked, starts, rounding)
-    if solution is None or np.count_nonzero(np.isfinite(to_float64(got))) < _FEWEST:
+    if solution is None:
         return None
     low, best, high = (
         min(max(value, domain.least), domain.most)
