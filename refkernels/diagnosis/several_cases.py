@@ -47,7 +47,7 @@ def jointly(op: str | Op, direction: Direction, cases: Sequence[Any]) -> Explana
     wrong = [case for case, its in zip(cases, each, strict=True) if its.verdict not in SOUND]
     if is_sure(found) or len(wrong) < 2:
         return found
-    kernels = [one_kernel(op, *case, direction) for case in wrong]
+    kernels = [one_kernel(op, inputs, y, params, direction) for inputs, y, params in wrong]
     edited = list(of_cases(kernels))
     first, *others = (
         explain_kernel(*kernel, lambda *_, k=k: (its[k] for its in edited if its[k]))

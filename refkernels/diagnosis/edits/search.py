@@ -71,8 +71,8 @@ def of_cases(
         for alike in (finding, *twins):
             answers = [_answer(alike, case) for case, _ in cases]
             named = answers[0] and _name(alike, answers[0])
-            cost = {"trials": tried, "price": alike.price}
-            yield [Variant(*named, a, **cost) if named and a else None for a in answers]
+            variant = functools.partial(Variant, trials=tried, price=alike.price)
+            yield [variant(*named, a) if named and a else None for a in answers]
             if any(_explains(alike, outputs[name], name) for name in saved):
                 break
 
