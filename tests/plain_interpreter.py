@@ -40,15 +40,20 @@ class PlainInterpreter:
         self._process = subprocess.Popen([python, "-c", _SERVE, framework], **pipes)
 
     def run(self, program: str, *arguments: str) -> str:
-        """What the program prints. sys.argv[1:] are the arguments."""
+        """What the program prints. sys.argv[1:] are the arguments. An error ends the test."""
+        printed, error = self.outcome(program, *arguments)
+        assert not error, error
+        return printed
+
+    def outcome(self, program: str, *arguments: str) -> tuple[str, str]:
+        """What the program prints, and the traceback that it ends with."""
         print(json.dumps([program, arguments]), file=self._process.stdin, flush=True)
         line = ""
         while not line.startswith(_ANSWER):
             line = self._process.stdout.readline()
             assert line, "the interpreter ended"
         printed, error = json.loads(line.removeprefix(_ANSWER))
-        assert not error, error
-        return str(printed)
+        return str(printed), str(error)
 
     def close(self) -> None:
         with self._process:  # which closes its pipes, and waits
@@ -62,7 +67,7 @@ def in_one_process(start: Callable[[str], PlainInterpreter]) -> Any:
     """What stands for `subprocess` where PyTorch's interpreter runs scripts: one runs all."""
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        start("torch").run(_SCRIPT, *command[1:])
-        return subprocess.CompletedProcess(command, 0, "", "")
+        _, error = start("torch").outcome(_SCRIPT, *command[1:])
+        return subprocess.CompletedProcess(command, int(bool(error)), "", error)
 
     return SimpleNamespace(**{**vars(subprocess), "run": run})

@@ -7,15 +7,18 @@ import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_helpers import refused
+from plain_interpreter import PlainInterpreter, in_one_process
 from presence import interpreter_of
 from typer.testing import CliRunner
 
 from refkernels.cli.app import app
+from refkernels.profiling import program as programs
 from refkernels.profiling.program import Profile, of_file
 
 pytestmark = pytest.mark.framework
@@ -40,8 +43,13 @@ def in_torch(code: str) -> str:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _torch() -> None:
+def _torch(plain: Callable[..., PlainInterpreter]) -> Iterator[None]:
+    """One process of torch runs all programs: its import takes longer than most of them."""
     interpreter_of("torch")
+    with pytest.MonkeyPatch.context() as patch:
+        one = in_one_process(lambda name: plain(name, "profiles"))
+        patch.setattr(programs, "subprocess", one)
+        yield
 
 
 @functools.cache
@@ -73,16 +81,19 @@ def test_the_op_that_was_made_worse_comes_first(line: int, program: str) -> None
 
 
 @pytest.mark.parametrize("program", ["llama", "convolutions", "truncated", "attention"])
-def test_the_gain_is_that_of_the_mended_program(program: str) -> None:
+def test_the_gain_is_that_of_the_mended_program(
+    program: str, plain: Callable[..., PlainInterpreter]
+) -> None:
     """The program without its fault, and with it, against the same in float64."""
     code = f"""
-import torch
+import sys, torch
+sys.path.insert(0, {str(PROGRAMS.parent)!r})
 from traced_programs import {program} as program
 truth = program(False, torch.float64)
 error = lambda fault: float((program(fault).double() - truth).square().mean().sqrt())
 print(1 - error(False) / error(True))
 """
-    mended = float(in_torch(code))
+    mended = float(plain("torch", "profiles").run(code))
     first = (profiled(program)["modules"] or profiled(program)["sites"])[0]
     assert mended > 0.9
     assert first["gain"] == pytest.approx(mended, abs=0.03)
@@ -146,7 +157,11 @@ def test_what_float64_cannot_go_through_is_told() -> None:
     assert "未能评判" in profile.markdown("zh")
 
 
-def test_a_script_is_profiled_up_to_its_first_backward(tmp_path: Path) -> None:
+def test_a_script_is_profiled_up_to_its_first_backward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process of its own, as users have it."""
+    monkeypatch.setattr(programs, "subprocess", subprocess)
     script = tmp_path / "train.py"
     script.write_text(
         "import sys, torch\n"

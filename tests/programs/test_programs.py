@@ -4,7 +4,7 @@ import json
 import math
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import documents
 import ml_dtypes
 import numpy as np
 import pytest
+from plain_interpreter import PlainInterpreter, in_one_process
 from presence import interpreter_of
 
 import refkernels
@@ -19,16 +20,22 @@ from refkernels import programs
 from refkernels.arithmetic import formats
 from refkernels.judging.standard import Challenge
 from refkernels.op import Op
+from refkernels.programs import sources
 from refkernels.programs.joint import JointWarning
 from refkernels.programs.operators import OPERATORS
 from refkernels.programs.program import ProgramError, read
 from refkernels.programs.program_op import op_of as op_of_program
-from refkernels.programs.sources import REMOTE
 from refkernels.programs.spread import StatisticalWarning
 from refkernels.testing import assert_kernel
 
 FILE = Path(__file__).parent / "programs_of_users.py"
 torch = pytest.mark.framework("torch")
+
+
+@pytest.fixture(autouse=True)
+def one_exporter(monkeypatch: pytest.MonkeyPatch, plain: Callable[..., PlainInterpreter]) -> None:
+    """One process exports all programs, as an import takes seconds."""
+    monkeypatch.setattr(sources, "subprocess", in_one_process(lambda name: plain(name, "programs")))
 
 
 def drawn(seed: int, **shapes: tuple[int, ...]) -> dict[str, np.ndarray[Any, Any]]:
@@ -324,7 +331,7 @@ TOLD = {
 
 @torch
 def test_what_cannot_be_read_is_told_with_the_users_line_and_what_can_is_read() -> None:
-    path = os.pathsep.join(map(str, (FILE.parent, REMOTE.parent)))
+    path = os.pathsep.join(map(str, (FILE.parent, sources.REMOTE.parent)))
     completed = subprocess.run(
         [interpreter_of("torch").python, "-c", EXPORT, *TOLD, "autocast", "own_gradient"],
         check=True, text=True, capture_output=True,
