@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import io
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,14 +69,17 @@ def _mathml(match: re.Match[str]) -> str:
 
 
 def gallery_pages() -> list[tuple[str, str]]:
-    """A page for each thread in each language, and their index."""
+    """A page for each thread in each language, and their index. With SITE_EXPLAINS=one, as where the
+    site is built for its links alone, the first thread is explained on all of them: half the time
+    of a site goes into explanations, and tests/gallery explains each."""
     from refkernels import gallery
     from refkernels.cli.gallery import page_of
 
-    pages, rows = [], []
+    pages, rows, explanation = [], [], None
     for name in gallery.names():
         entry = gallery.load(name)
-        explanation = entry.explain()
+        if explanation is None or os.environ.get("SITE_EXPLAINS") != "one":
+            explanation = entry.explain()
         for language, suffix in LANGUAGES.items():
             page = page_of(entry, explanation, language)
             title = "中文" if language == "en" else "English"

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from refkernels import gallery
 from refkernels.cli.app import app
+from refkernels.cli.gallery import page_of
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.summation import known, replay
 from refkernels.gallery.entry import Entry, EntryError, parse
@@ -88,6 +89,8 @@ def test_the_tool_says_what_the_entry_expects(name: str) -> None:
         for (a, b), difference in explanation.differences.items()
     }
     assert findings == entry.expected
+    for lang in ("en", "zh"):
+        assert explanation.to_markdown(lang).strip() in page_of(entry, explanation, lang)
 
 
 @each
