@@ -69,9 +69,8 @@ def _mathml(match: re.Match[str]) -> str:
 
 
 def gallery_pages() -> list[tuple[str, str]]:
-    """A page for each thread in each language, and their index. With SITE_EXPLAINS=one, as where the
-    site is built for its links alone, the first thread is explained on all of them: half the time
-    of a site goes into explanations, and tests/gallery explains each."""
+    """A page for each thread in each language, and their index. With SITE_EXPLAINS=one, for a site
+    that is built to check its links, all have the first one's explanation: tests explain each."""
     from refkernels import gallery
     from refkernels.cli.gallery import page_of
 
@@ -82,8 +81,8 @@ def gallery_pages() -> list[tuple[str, str]]:
             explanation = entry.explain()
         for language, suffix in LANGUAGES.items():
             page = page_of(entry, explanation, language)
-            title = "中文" if language == "en" else "English"
-            link = f"[{title}]({name}{_suffix_of_other(language)})"
+            title, other = ("中文", "zh") if language == "en" else ("English", "en")
+            link = f"[{title}]({name}{LANGUAGES[other]})"
             pages.append((f"gallery/{name}{suffix}", f"{page}\n\n{link}\n"))
         rows.append(f"| [{name}]({name}.md) ([中文]({name}.zh.md)) | {explanation.summary} |")
     head = ["# Gallery", "", INTRODUCTION, "", "| thread | explanation |", "|---|---|"]
@@ -94,11 +93,6 @@ INTRODUCTION = (
     "Discrepancies that people reported in public threads, each with the explanation that "
     "`refkernels explain` gives of its numbers. `refkernels gallery NAME` prints the same page."
 )
-
-
-def _suffix_of_other(language: str) -> str:
-    """The suffix of a page in the language that is not this one."""
-    return next(suffix for name, suffix in LANGUAGES.items() if name != language)
 
 
 def command_line() -> str:

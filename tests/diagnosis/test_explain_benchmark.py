@@ -1,7 +1,6 @@
 """Planted faults are named first, right kernels are not blamed: a small run of the benchmark."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import diagnosis
 import every_op
@@ -85,21 +84,3 @@ def test_right_kernels_are_not_blamed() -> None:
     records = [diagnosis.examine(name, kernel) for name, kernel in faults.right(15)]
     assert len(records) == 15
     assert not [record for record in records if diagnosis.missed(record)]
-
-
-def test_a_run_goes_on_behind_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line that was cut off is explained again; another run's journal is refused."""
-    monkeypatch.setattr(faults, "planted", lambda seeds: iter(()))
-    monkeypatch.setattr(every_op, "planted", lambda seeds: iter(()))
-    journal = tmp_path / "journal.jsonl"
-    whole = diagnosis.run(0, 4, journal)
-    assert [record["name"] for record in whole][:2] == ["right-0", "right-1"]
-    lines = journal.read_text().splitlines(keepends=True)
-    journal.write_text("".join([lines[0].replace("null", '"kept"', 1), lines[1][:9]]))
-    again = diagnosis.run(0, 4, journal)
-    assert again[0]["planted"] == "kept"
-    assert [record["name"] for record in again] == [record["name"] for record in whole]
-    assert len(diagnosis.kept(journal)) == len(whole)
-    monkeypatch.setattr(faults, "right", lambda count: iter(()))
-    with pytest.raises(ValueError, match="another run"):
-        diagnosis.run(0, 4, journal)

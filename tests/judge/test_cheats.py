@@ -98,16 +98,13 @@ def test_a_cheat_is_refused_with_its_reason(name: str, monkeypatch: pytest.Monke
 
 
 def test_the_shapes_of_a_kernels_use_are_asked_first() -> None:
-    kernel = f"{HERE}/cheats/softmax.py:own_shape_unanswered_softmax"
-    asked = {"shapes": {"x": (64, 1000)}, "causes": False, "mutants": False}
-    judgement = judge(kernel, level="quick", seed=SEED, **asked)
+    judgement = judged(*FILES["own_shape_unanswered"], shapes={"x": (64, 1000)})
     assert (judgement.verdict, judgement.shapes) == (WRONG, {"x": (64, 1000)})
     assert judgement.reasons[0].challenge.startswith("own: typical: x (64, 1000)")
 
 
 def test_the_judges_own_clock_stops_at_the_last_byte() -> None:
-    kernel = f"{HERE}/cheats/softmax.py:stops_the_clock_softmax"
-    judgement = judge(kernel, level="quick", seed=SEED, times=True, mutants=False)
+    judgement = judged(*FILES["stops_the_clock"], times=True)
     assert judgement.verdict == RIGHT, judgement.reasons
     assert judgement.time is not None
     assert judgement.time["least"] >= 0.1

@@ -3,9 +3,7 @@ buys is what it buys, and the trace changes no bit. In torch's own interpreter."
 
 import functools
 import json
-import os
 import subprocess
-import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,21 +28,17 @@ PLANTED = [
 ]
 
 
-def in_torch(code: str) -> str:
-    """What a script prints in torch's interpreter, with this package and what it needs."""
-    places = (PROGRAMS.parent, *map(Path, sys.path[:1]), Path(__file__).parents[2])
-    path = os.pathsep.join([*map(str, places), sysconfig.get_path("purelib")])
-    python = str(interpreter_of("torch").python)
-    done = subprocess.run(
-        [python, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture(scope="module")
+def in_torch(plain: Callable[..., PlainInterpreter]) -> Callable[[str], str]:
+    """What a script prints in torch's interpreter, with this package and what it needs. One process
+    runs all programs: the import takes longer than most of them."""
+    places = [PROGRAMS.parent, Path(__file__).parents[2], sysconfig.get_path("purelib")]
+    path = f"import sys\nsys.path += {[*map(str, places)]}\n"
+    return lambda code: plain("torch", "profiles").run(path + code)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _torch(plain: Callable[..., PlainInterpreter]) -> Iterator[None]:
-    """One process of torch runs all programs: its import takes longer than most of them."""
     interpreter_of("torch")
     with pytest.MonkeyPatch.context() as patch:
         one = in_one_process(lambda name: plain(name, "profiles"))
@@ -57,19 +51,13 @@ def profiled(program: str) -> dict[str, Any]:
     return of_file(f"{PROGRAMS}:{program}").record
 
 
-WORSE = {
-    "llama": "2",
-    "convolutions": "4",
-    "bert": "",
-    "truncated": "2",
-    "attention": "",
-}  # modules
+MODULES = {"llama": "2", "convolutions": "4", "bert": "", "truncated": "2", "attention": ""}
 
 
-@pytest.mark.parametrize(("line", "program"), list(enumerate(WORSE)))
+@pytest.mark.parametrize(("line", "program"), list(enumerate(MODULES)))
 def test_the_op_that_was_made_worse_comes_first(line: int, program: str) -> None:
     """E[x^2] - E[x]^2 makes the rounding of E[x] weigh as much, two lines before."""
-    record, module = profiled(program), WORSE[program]
+    record, module = profiled(program), MODULES[program]
     heaviest = record["modules"][:1]
     assert not module or (heaviest[0]["module"] == module and heaviest[0]["share"] > 0.9)
     first = record["sites"][: 2 if program == "convolutions" else 1]
@@ -82,24 +70,23 @@ def test_the_op_that_was_made_worse_comes_first(line: int, program: str) -> None
 
 @pytest.mark.parametrize("program", ["llama", "convolutions", "truncated", "attention"])
 def test_the_gain_is_that_of_the_mended_program(
-    program: str, plain: Callable[..., PlainInterpreter]
+    program: str, in_torch: Callable[[str], str]
 ) -> None:
     """The program without its fault, and with it, against the same in float64."""
     code = f"""
-import sys, torch
-sys.path.insert(0, {str(PROGRAMS.parent)!r})
+import torch
 from traced_programs import {program} as program
 truth = program(False, torch.float64)
 error = lambda fault: float((program(fault).double() - truth).square().mean().sqrt())
 print(1 - error(False) / error(True))
 """
-    mended = float(plain("torch", "profiles").run(code))
+    mended = float(in_torch(code))
     first = (profiled(program)["modules"] or profiled(program)["sites"])[0]
     assert mended > 0.9
     assert first["gain"] == pytest.approx(mended, abs=0.03)
 
 
-def test_the_trace_changes_no_bit_and_draws_no_number() -> None:
+def test_the_trace_changes_no_bit_and_draws_no_number(in_torch: Callable[[str], str]) -> None:
     """Also on the fast path of a transformer, and in the gradients of what comes after it."""
     code = """
 import torch, traced_programs as programs
@@ -123,7 +110,9 @@ print("same")
     assert in_torch(code).strip() == "same"
 
 
-def test_a_block_is_profiled_where_it_stands(tmp_path: Path) -> None:
+def test_a_block_is_profiled_where_it_stands(
+    tmp_path: Path, in_torch: Callable[[str], str]
+) -> None:
     code = f"""
 import torch, refkernels
 model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Softmax(-1))
