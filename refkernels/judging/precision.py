@@ -18,9 +18,19 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Format
+from refkernels.arithmetic.formats import (
+    BFLOAT16,
+    BINARY16,
+    BINARY32,
+    TF32,
+    Format,
+    working_format,
+)
+from refkernels.contexts.composed import Flushed
+from refkernels.diagnosis.variants.precision import all_in, rounded
 from refkernels.judging.questions import elements
 from refkernels.judging.standard import Challenge, Standard
+from refkernels.ops.function_formulas import definition
 
 Array = npt.NDArray[Any]
 Outputs = Mapping[str, Any]
@@ -64,35 +74,45 @@ def models(format: Format) -> Iterator[PrecisionModel]:
 
 def narrowed(challenge: Challenge, model: PrecisionModel) -> Challenge:
     """The challenge with its inputs in the narrower format."""
-    narrow = {name: _narrow(array, model) for name, array in challenge.floats.items()}
-    inputs = {**challenge.inputs, **narrow}
+
+    def narrow(array: Array) -> Array:
+        if model.way != "cut":
+            return rounded(array, model.format.name)
+        return formats.truncate_to(to_float64(array), model.format).astype(array.dtype)
+
+    inputs = {**challenge.inputs, **{n: narrow(array) for n, array in challenge.floats.items()}}
     return replace(challenge, inputs=inputs, exact=False, _standards={})
 
 
 def _flushed(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
-    """Whether zeros in place of subnormal numbers are all that is wrong: in the answer alone, or in
-    the inputs too."""
-    output_formats = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
-    zeros = {
-        name: np.where(np.abs(array) < model.format.min_normal, array * 0, array)
-        for name, array in challenge.floats.items()
-    }
-    flushed = replace(challenge, inputs={**challenge.inputs, **zeros}, _standards={})
-    return any(asked.fault(_restored(asked.standard(output_formats), outputs)) is None
-               for asked in (challenge, flushed))  # fmt: skip
+    """Whether all that is wrong is decided by a flush: subnormal results that are 0, and what a
+    named form computes of flushed inputs and intermediate results."""
+    restored = {n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}
+    standard = challenge.standard({n: formats.of(a) for n, a in restored.items()})
+    op, direction, format = challenge.op, challenge.direction, challenge.format
+    forms = [*definition(op).of(direction).forms.values()]
+    forms += op.real_function.forms if op.real_function and direction == "forward" else ()
+    for form in forms:
+        question = direction, form, challenge.inputs, challenge.params, format
+        usual = definition(op).computed(*question)
+        flushed = definition(op).computed(*question, Flushed(working_format(format), format))
+        for name in restored.keys() & flushed.keys() & standard.reference.keys():
+            got, right, bound = restored[name], standard.rounded[name], standard.bound[name]
+            if got.shape == right.shape == flushed[name].shape:
+                size = np.abs(np.asarray(standard.reference[name]))
+                decided = (size < standard.formats[name].min_normal) & (got == 0.0)
+                changed = _off(flushed[name], usual[name]) > bound
+                decided |= changed & (_off(got, flushed[name]) <= bound)
+                restored[name] = np.where(decided, right, got).astype(got.dtype)
+    return challenge.fault(restored) is None
 
 
-def _restored(standard: Standard, outputs: Outputs) -> Outputs:
-    """The outputs, with zeros replaced by the right numbers where these are subnormal."""
-    restored = dict(outputs)
-    for name, exact in standard.reference.items():
-        got = outputs.get(name)
-        if isinstance(got, np.ndarray) and got.shape == exact.shape:
-            size = np.abs(np.asarray(exact))
-            lost = (size > 0.0) & (size < standard.formats[name].min_normal)
-            lost &= to_float64(got) == 0.0
-            restored[name] = np.where(lost, standard.rounded[name], got).astype(got.dtype)
-    return restored
+def _off(got: Array, right: Array) -> Array:
+    """How far numbers are from others; infinitely from those of another kind."""
+    a, b = to_float64(got), to_float64(right)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        return np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf))
 
 
 def _inputs(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
@@ -110,21 +130,16 @@ def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
     """Whether every number belongs to the narrower format, and is as near to the truth as a number
     computed in that format."""
     arrays = {n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}
-    if not all(np.array_equal(_narrow(a, model), a, equal_nan=True) for a in arrays.values()):
+    if not all(all_in(array, model.format) for array in arrays.values()):
         return False
-    output_formats = {name: formats.of(array) for name, array in arrays.items()}
-    standards = (
-        challenge.standard(output_formats),
-        narrowed(challenge, model).standard(output_formats),
+    asked = challenge, narrowed(challenge, model)
+    standards = [c.standard({n: formats.of(a) for n, a in arrays.items()}) for c in asked]
+    shapes = {n: exact.shape for n, exact in standards[0].reference.items()}
+    return arrays.keys() == outputs.keys() and all(
+        got.shape == shapes.get(name)
+        and np.all(np.any([_near(s, name, got, model.format) for s in standards], axis=0))
+        for name, got in arrays.items()
     )
-    for name, got in outputs.items():
-        exact = standards[0].reference.get(name)
-        if exact is None or name not in arrays or got.shape != exact.shape:
-            return False
-        near = [_near(standard, name, got, model.format) for standard in standards]
-        if not np.all(near[0] | near[1]):
-            return False
-    return True
 
 
 def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDArray[np.bool_]:
@@ -138,14 +153,3 @@ def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDAr
         for other in standard.others.get(name, ()):  # of an input that the format makes infinite
             near |= np.isnan(wide) & np.isnan(other)
         return np.asarray(near | (np.isinf(wide) & (np.abs(right) > format.max)))
-
-
-def _narrow(array: Array, model: PrecisionModel) -> Array:
-    wide, format = to_float64(array), model.format
-    with np.errstate(all="ignore"):
-        if model.way == "cut":
-            return formats.truncate_to(wide, format).astype(array.dtype)
-        narrow = (
-            formats.round_ties_away(wide, TF32) if format is TF32 else formats.cast(array, format)
-        )
-        return narrow.astype(array.dtype)

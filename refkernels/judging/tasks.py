@@ -107,8 +107,12 @@ def judge_candidate(
             return not_judged(kernel, op.name, why, **known)
         judgement = judge(target(candidate, cls), op, finite=not model.right, **settings)
     if judgement.right and judgement.dtype == program.dtype:
-        device = settings.get("device") or "cpu"
-        judgement = _at_own_sizes(judgement, program, task, (candidate, cls), device)
+        asks: dict[str, Any] = {
+            "file": candidate,
+            "cls": cls,
+            "device": settings.get("device") or "cpu",
+        }
+        judgement = _at_own_sizes(judgement, program, task, asks)
     return replace(judgement, kernel=kernel, task=asked)
 
 
@@ -123,22 +127,19 @@ def _target(folder: Path, task: Path, program: TorchProgram, op: str, file: Path
 
 
 def _at_own_sizes(
-    judgement: Judgement,
-    program: TorchProgram,
-    task: Path,
-    candidate: tuple[Path, str],
-    device: str = "cpu",
+    judgement: Judgement, program: TorchProgram, task: Path, candidate: Mapping[str, Any]
 ) -> Judgement:
     """The judgement of a candidate that is right at smaller sizes, after its task's own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sizes = [str(folder / f"sizes_{k}.py") for k in range(len(program.larger))]
-        home = str(task.absolute().parent)
-        request = {"home": home, "seed": judgement.seed, "sizes": sizes}
+        request: dict[str, Any] = {"home": str(task.absolute().parent), "sizes": sizes}
+        request["seed"] = judgement.seed
         for path, larger in zip(sizes, program.larger, strict=True):
             Path(path).write_text(larger.text, encoding="utf-8")
-        ask = partial(_answered, folder, request)
-        if not (program.larger and ask(task, "Model", exact=True) and ask(*candidate, device)):
+        ask = partial(_answered, folder, **request)
+        model: dict[str, Any] = {"file": task, "cls": "Model", "device": "cpu"}
+        if not (program.larger and ask(exact=True, **model) and ask(exact=False, **candidate)):
             return replace(judgement, flags=(*judgement.flags, "own_sizes_not_asked"))
         found = [_compared(folder, k, larger) for k, larger in enumerate(program.larger)]
     told = [reasons for reasons in found if reasons is not None]
@@ -150,21 +151,14 @@ def _at_own_sizes(
     return judgement
 
 
-def _answered(
-    folder: Path,
-    request: Mapping[str, Any],
-    file: Path,
-    cls: str,
-    device: str = "cpu",
-    exact: bool = False,
-) -> bool:
+def _answered(folder: Path, file: Path, exact: bool, **request: Any) -> bool:
     """Let a class of a file answer into a folder of its name; whether it had the time and memory.
     An exception that it raises is kept there."""
     out = folder / ("exact" if exact else "got")
     out.mkdir()
-    asked = {**request, "file": str(file.absolute()), "cls": cls, "device": device, "exact": exact}
+    asked = {**request, "file": str(file.absolute()), "exact": exact, "out": str(out)}
     path = out / "request.json"
-    path.write_text(json.dumps({**asked, "out": str(out)}), encoding="utf-8")
+    path.write_text(json.dumps(asked), encoding="utf-8")
     command = [environments.find("torch").python, str(SCRIPT), str(path)]
     seconds = SECONDS * (1 + len(request["sizes"]))
     try:

@@ -38,7 +38,7 @@ BY_REASON = {  # the verdict, a reason among those given, and the cheats
     (UNFAIR, "answers_nan"): "finds_the_truth",
     (UNFAIR, "replaces"): "patches_numpy patches_the_clock",
     (LOWER, "lower_precision"): (
-        "float16_inside bfloat16_inside tf32_inside all_in_half half subnormals_flushed "
+        "factor_flushed float16_inside bfloat16_inside tf32_inside all_in_half half subnormals_flushed "
         "knows_the_families tf32_in_whole_tiles"
     ),
     (WRONG, "wrong_bound"): (

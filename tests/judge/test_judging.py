@@ -232,15 +232,12 @@ def test_arrays_without_rows_are_drawn_and_have_an_answer(op: str) -> None:
 
 def test_a_kernel_without_subnormals_is_distinguished_from_a_wrong_one() -> None:
     (challenge,) = [challenge for challenge in drawn("gelu") if challenge.family == "special"]
-    tiny = np.finfo(np.float32).tiny
     right = challenge.standard().rounded["y"]
-    flushed = np.where(np.abs(right) < tiny, right * 0, right)
-    assert challenge.fault({"y": flushed}) is not None
-    model = precision.explaining_model([(challenge, {"y": flushed})])
-    assert model is not None
-    assert model.way == "flushed"
-    wrong = np.where(np.abs(right) < tiny, right * 2, right)
-    assert precision.explaining_model([(challenge, {"y": wrong})]) is None
+    tiny = np.abs(right) < np.finfo(np.float32).tiny
+    flushed, wrong = ({"y": np.where(tiny, right * factor, right)} for factor in (0, 2))
+    model = precision.PrecisionModel(formats.BINARY32, "flushed")
+    assert precision.explaining_model([(challenge, flushed)]) == model
+    assert precision.explaining_model([(challenge, wrong)]) is None
 
 
 def test_a_gradient_whose_lengths_follow_from_others_is_asked_on_the_cases() -> None:
@@ -535,10 +532,7 @@ def test_a_param_that_shows_in_a_case_alone_is_asked_there(seed: int) -> None:
 def test_an_output_that_is_not_an_array_is_not_in_lower_precision() -> None:
     (challenge,) = [challenge for challenge in drawn("layernorm") if challenge.family == "typical"]
     right = challenge.standard().rounded
-    narrow = {
-        name: formats.cast(array, formats.BINARY16).astype(array.dtype)
-        for name, array in right.items()
-    }
+    narrow = {n: formats.cast(a, formats.BINARY16).astype(a.dtype) for n, a in right.items()}
     model = precision.PrecisionModel(formats.BINARY16, "results")
     assert precision.explaining_model([(challenge, narrow)]) == model
     lists = {**narrow, "mean": (narrow["mean"],) * 2}

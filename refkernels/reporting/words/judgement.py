@@ -17,7 +17,7 @@ def reason(fault: Mapping[str, Any], lang: str) -> str:
     """A fault, one of a judgement's reasons, as a clause."""
     words, details = WORDS[lang], dict(fault["details"])
     if "way" in details:
-        details["way"] = words[str(details["way"])]
+        details["way"] = words(str(details["way"]), format=details["format"])
     if "over_bound" in details:
         details["over_bound"] = f"{float(details['over_bound']):.3g}"
     if "form" in details:
