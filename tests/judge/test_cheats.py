@@ -38,8 +38,8 @@ BY_REASON = {  # the verdict, a reason among those given, and the cheats
     (UNFAIR, "answers_nan"): "finds_the_truth",
     (UNFAIR, "replaces"): "patches_numpy patches_the_clock",
     (LOWER, "lower_precision"): (
-        "factor_flushed float16_inside bfloat16_inside tf32_inside all_in_half half subnormals_flushed "
-        "knows_the_families tf32_in_whole_tiles"
+        "factor_flushed float16_inside bfloat16_inside tf32_inside all_in_half half "
+        "subnormals_flushed knows_the_families tf32_in_whole_tiles"
     ),
     (WRONG, "wrong_bound"): (
         "fixed_statistics prefix_statistics statistics_of_the_first_row one_pass_variance "

@@ -75,7 +75,7 @@ def index_of_16_bits_silu(x):
 
 
 def factor_flushed_silu(x):
-    """A subnormal factor is flushed to 0, as in XLA's code for a CPU, where x times it is normal."""
+    """A subnormal factor is flushed to 0, as by XLA on a CPU, where x times it is normal."""
     gate = _sigmoid(x).astype(x.dtype)
     return x * np.where(gate < np.finfo(x.dtype).tiny, x.dtype.type(0), gate)
 
