@@ -262,7 +262,7 @@ def batch_norm(
 def _exponentials(c: Any, rows: Any) -> tuple[Any, Any]:
     """e^(x - m) and m."""
     if not isinstance(rows, Low):
-        m = c.pivot(rows)
+        m = c.pivot(rows) if 0 not in rows.shape else c.number(0)
         return c.exp(rows - m), m
     m = c.pivot(_lifted(c, rows.value, rows.low))
     return c.where(rows.low, c.number(0), c.exp(c.where(rows.low, m, rows.value) - m)), m

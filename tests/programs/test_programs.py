@@ -305,6 +305,14 @@ def test_rrelu_in_evaluation_has_one_slope() -> None:
     assert y.hi.tolist() == [-0.5, 4.0]
 
 
+def test_a_softmax_of_no_numbers_has_none() -> None:
+    x, given = np.zeros((5, 0), np.float32), [{"node": "x"}, 1, False]
+    node = documents.call("y", "aten._softmax.default", given, documents.tensor(x.shape))
+    op = documents.program([node], {"x": x})
+    assert op.evaluate("forward", {"x": x}, {})["y"].hi.shape == x.shape
+    assert op.evaluate("backward", {"x": x, "dy": x}, {})["dx"].hi.shape == x.shape
+
+
 EXPORT = """
 import exporter, json, sys, warnings
 import programs_of_users as users, torch
