@@ -16,6 +16,7 @@ from refkernels.alignment.run import Run
 from refkernels.alignment.traced import TRACES
 from refkernels.reporting.alignment import page
 
+pytestmark = pytest.mark.usefixtures("judged_once")
 # name: the edit, what A and B have, in how many places
 MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
     "scale": ("constant", pytest.approx(8**-0.5), 1, 2),
@@ -80,7 +81,6 @@ def found(runs: Path, name: str) -> dict[str, Any]:
     return record
 
 
-@pytest.mark.usefixtures("judged_once")
 def test_a_right_port_is_the_same(runs: Path) -> None:
     assert not found(runs, "fused")["differences"]
     alignment = align(runs / "right", runs / "port")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hunting import HUNT, one_in
 from numpy_kernels import gelu, gelu_tanh, normal
 
 import refkernels
@@ -213,7 +214,7 @@ def fast_sigmoids(x: np.ndarray) -> Iterator[np.ndarray]:
 def test_a_fast_sigmoid_has_no_other_constant_and_does_not_flush(op: str, count: int) -> None:
     """Where e^-x is infinite, the result is 0 although no subnormal number is flushed."""
     overflows = 0
-    for seed in range(3):
+    for seed in one_in(3, range(3)):
         x = np.random.default_rng(seed).uniform(-100, 100, count).astype(F)
         size = np.exp(np.minimum(x, 0).astype(float)) * (np.abs(x) if op == "silu" else 1)
         with np.errstate(all="ignore"):
@@ -225,7 +226,7 @@ def test_a_fast_sigmoid_has_no_other_constant_and_does_not_flush(op: str, count:
             if np.all(x[zeros] < -89):  # no zero that only a flush explains
                 assert explanation.cause != "flush_to_zero"
                 overflows += explanation.cause == "early_overflow"
-    assert overflows > 3
+    assert overflows > (3 if HUNT > 1 else 0)
 
 
 @pytest.mark.parametrize("seed", [3, 4, 8, 9, 10])

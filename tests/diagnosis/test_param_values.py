@@ -156,7 +156,7 @@ def test_what_is_proven_of_a_param_holds_the_value_that_was_used(name: str, para
     small = [
         case for case in op.cases() if sum(map(np.size, case.build("float32")[0].values())) < 999
     ]
-    for _ in range(2 * HUNT):
+    for _ in range(2 * HUNT if HUNT > 1 else 1):
         direction = rng.choice(op.directions)
         format = str(rng.choice(["float16", "bfloat16", "float32", "float64"]))
         arrays, params = small[rng.integers(len(small))].build(format)

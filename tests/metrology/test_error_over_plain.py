@@ -126,7 +126,7 @@ def test_the_luck_of_a_few_elements_makes_no_right_kernel_unusual(
     """In one order of summation a single sum is exact by luck; another order is none the worse.
     Chance is left less than one in a thousand."""
     tried, flagged = 0, []
-    for seed, k in np.ndindex(40 * HUNT, 6):
+    for seed, k in np.ndindex(40 * HUNT if HUNT > 1 else 20, 6):
         shape = (1, (2, 3, 4, 8, 64, 300)[k], columns)
         truth, a, b = question(shape, "normal", inputs, result, seed)
         for name, answer in right_kernels(a, b, formats.get(inputs).p <= 11):
