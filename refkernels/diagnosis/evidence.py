@@ -226,7 +226,7 @@ class Observed:
 
 def observe(problem: Problem, got: Array, truth: Fit) -> Observed:
     """An output's units and code lengths."""
-    counted = units.of(problem, truth.output)
+    counted = units.of(problem, truth.output, got)
     lengths = code(problem, got, truth.output, problem.truth, counted)
     one = np.full_like(got, got.flat[0])
     if got.size > 1 and same(got, one).all():
@@ -281,4 +281,4 @@ def weighed(hypothesis: Candidate, earned: Doubles, count: int, tried: int) -> E
     if bits < Evidence.MATCHED and total > 0.0 and count:
         solved = description + Evidence.MATCHED
         needed = max(math.ceil(solved / (total / count)) + hypothesis.parameters, count + 1)
-    return Evidence(bits, count, needed)
+    return Evidence(bits, count, needed, described=description)

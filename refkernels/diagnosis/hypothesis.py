@@ -61,7 +61,7 @@ class Prediction:
 @dataclass(frozen=True)
 class Evidence:
     """The evidence for a hypothesis in bits: the code length that it saves on the observations,
-    less the cost of its description.
+    less the cost of its description (`described`).
 
     `units`: the observations. `needed`: how many would make it matched, None where it is or none
     would do. `survivors`: the causes that these observations cannot tell apart, its own first.
@@ -75,6 +75,7 @@ class Evidence:
     units: int
     needed: int | None = None
     survivors: tuple[str, ...] = ()
+    described: float = 0.0
 
     @property
     def confidence(self) -> Confidence:

@@ -26,14 +26,16 @@ from refkernels.records.words import CONFIDENCES, INSIDE, OR, VERDICTS, Confiden
 
 _INTERVAL = "interval"
 # Details that are not known where they differ.
+_FITTED = {"fitted", "several"}  # a number without a name
 _OWN_DETAILS = ("statement", "threads", "with", "constants", "names", "computed_in", "ties")
 # The first says what the others say, and more: a class of both is sure of the others.
-_STRONGER = {
-    "fp16_inputs": {"tf32_inputs"},  # 11 significant bits, and a narrow range
+STRONGER = {
+    "fp16_inputs": {"tf32_inputs", "intermediate_rounded", "wrong_dtype"},  # TF32's bits, its range
+    "bf16_inputs": {"intermediate_rounded", "wrong_dtype"},  # all inputs; one, or the outputs
     "narrow_intermediates": {  # all, or one, or the sums
         *("intermediate_rounded", "bias_after_rounding", "bf16_accumulation", "fp16_accumulation"),
     },
-    "intermediate_rounded": {"bias_after_rounding"},  # any, or the sum before the bias
+    "intermediate_rounded": {"bias_after_rounding", "wrong_dtype"},  # any; the sum; the outputs
 }
 _IMPLIED = {"narrow_intermediates": "low_precision_statistics"}  # of all results, of some
 
@@ -296,9 +298,9 @@ def _known_causes(
     if not reasons:
         return {*HARMLESS, multiples.FACTOR}
     reasons -= {cause for cause in reasons if _goes_beyond(cause, survivors, reasons)}
-    reasons -= {cause for cause in reasons if _STRONGER.get(cause, set()) & reasons}
+    reasons -= {cause for cause in reasons if STRONGER.get(cause, set()) & reasons}
     # A fitted number that is too precise to be chance is no rival of a cause without one.
-    named = [one for one in survivors if "fitted" not in one.details and one.cause in reasons]
+    named = [c for c in survivors if c.cause in reasons and not _FITTED & c.details.keys()]
     most = min((one.price for one in named), default=math.inf) + Evidence.APART
     possible = {one.cause for one in survivors if one in named or one.price < most}
     reasons = reasons & possible or reasons

@@ -20,6 +20,7 @@ from refkernels.diagnosis.edits.solved import SolvedNumber
 from refkernels.diagnosis.explain import explain, explain_kernel, one_kernel
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.hypothesis import HARMLESS, Candidate, Details, Evidence
+from refkernels.diagnosis.ranking import STRONGER
 from refkernels.op import Direction, Op
 from refkernels.records.codec import number
 from refkernels.records.words import OR, SOUND, SURE
@@ -74,15 +75,13 @@ def _added(first: Explanation, others: Sequence[Explanation]) -> Explanation:
     fitting = [c for c in first.candidates if not c.ruled_out and others]
     output = next((c.output for c in fitting if c.cause == first.cause), None)
     agreed = (_of_all(c, others) for c in fitting if c.output == output)
-    left = sorted(filter(None, agreed), key=_bits, reverse=True)
-    sure = left and left[0].confidence in SURE and len({c.cause for c in left}) == 1
-    if not sure or not (left[0].exact or left[0].over_plain is not None):
+    left = sorted(filter(None, agreed), key=lambda c: -getattr(c.evidence, "bits", 0.0))
+    causes = {candidate.cause for candidate in left}
+    causes -= {cause for cause in causes if STRONGER.get(cause, set()) & causes}
+    best = next((c for c in left if c.cause in causes and c.confidence in SURE), None)
+    if best is None or len(causes) > 1 or not (best.exact or best.over_plain is not None):
         return first  # or it explains no more than the places of wrong elements
-    return _with(first, [left[0], *first.candidates])
-
-
-def _bits(candidate: Candidate) -> float:
-    return candidate.evidence.bits if candidate.evidence else -math.inf
+    return _with(first, [best, *first.candidates])
 
 
 def _of_all(candidate: Candidate, others: Sequence[Explanation]) -> Candidate | None:
@@ -94,10 +93,10 @@ def _of_all(candidate: Candidate, others: Sequence[Explanation]) -> Candidate | 
         if its is None or known is None or not _of_one_length(details, its.details):
             return None
         solved = "interval" in known and its.details.get("value") != details.get("value", "")
-        described = math.log2(its.trials) + (0.0 if solved else its.price)
-        total += _bits(its) + (0.0 if its is candidate else described)
-        total = total if its.confidence == its.evidence_confidence else -math.inf
-        units, details = units + (its.evidence.units if its.evidence else 0), known
+        own = its.evidence or Evidence(-math.inf, 0)
+        again = 0.0 if its is candidate else own.described - its.price * solved
+        total += own.bits + again if its.confidence == own.confidence else -math.inf
+        units, details = units + own.units, known
     evidence = Evidence(total, units, None, (candidate.cause,))
     return replace(candidate, details=details, evidence=evidence, confidence=evidence.confidence)
 

@@ -79,17 +79,17 @@ class Units:
         return bits * min(1.0, most / max(float(np.sum(np.abs(bits))), 1e-300))
 
 
-def of(problem: Problem, output: str) -> Units:
-    """The units of an output."""
+def of(problem: Problem, output: str, got: Array | None = None) -> Units:
+    """The units of an output; copies of one result that a kernel does not give alike are apart."""
     definition = problem.op.definition
     if definition is not None and definition.forward.signature.coupled:
-        return _of_rows(definition, problem, output)
+        return _of_rows(definition, problem, output, got)
     if (product := products.of(problem, output)) is not None:
         return _of_product(product, np.asarray(problem.truth.reference[output]))
-    return _distinct(_spaced(problem.truth.reference[output].size), problem, output)
+    return _distinct(_spaced(problem.truth.reference[output].size), problem, output, got)
 
 
-def _of_rows(definition: Formulas, problem: Problem, output: str) -> Units:
+def _of_rows(definition: Formulas, problem: Problem, output: str, got: Array | None) -> Units:
     """The units of an op whose elements depend on their whole row."""
     question = definition.question(problem.direction, problem.inputs, problem.params)
     exact = np.asarray(problem.truth.reference[output])
@@ -101,7 +101,9 @@ def _of_rows(definition: Formulas, problem: Problem, output: str) -> Units:
     summed = question.rows > 1 and not question.rows_of[output]
     labels = None if summed else _connected(definition, problem, question, output)
     if labels is not None:
-        places, owner = independence.units(labels.reshape(-1), canonical_exact)
+        own = exact if got is None else to_float64(got)
+        both = canonical_exact, question.in_axes(output, own).reshape(-1)
+        places, owner = independence.units(labels.reshape(-1), np.column_stack(both))
         return _seen(place[places], owner)
     by_row = [array for array in question.arrays.values() if array is not None and len(array) > 1]
     rows = [array.reshape(question.rows, -1) for array in by_row or [np.zeros((1, 1))]]
@@ -150,7 +152,7 @@ def _of_product(product: products.Product, exact: Doubles) -> Units:
     return Units(places[first], np.arange(first.size))
 
 
-def _distinct(places: Places, problem: Problem, output: str) -> Units:
+def _distinct(places: Places, problem: Problem, output: str, got: Array | None) -> Units:
     """The elements of an output without copies; in an op that is not elementwise, one result of
     many digits rarely stands in two places by chance."""
     exact = np.asarray(problem.truth.reference[output])
@@ -160,7 +162,8 @@ def _distinct(places: Places, problem: Problem, output: str) -> Units:
         keys = [*(array.reshape(-1, 1)[places] for array in inputs), values]
     else:
         few_digits = has_few_bits(values, problem.format_of(output))
-        keys = [values, np.where(few_digits, places[:, None], -1)]
+        own = values if got is None else to_float64(got).reshape(-1, 1)[places]
+        keys = [values, own, np.where(few_digits, places[:, None], -1)]
     if problem.op.elementwise and len(keys) == 1:
         return Units(places, np.arange(places.size))
     places = places[_firsts(_ids(keys))]

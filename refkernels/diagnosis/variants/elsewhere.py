@@ -13,6 +13,7 @@ import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.edits.indices import by_parts, changes_of
+from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 
@@ -84,7 +85,6 @@ def _matching_rows(rows: Doubles, targets: Doubles) -> Array | None:
 
 
 SWAPPED_GRADIENTS = ("dweight", "dbias")
-_NAMED: dict[Any, tuple[str, Any]] = {SWAPPED_GRADIENTS: ("swapped_weight_bias_grad", {})}
 
 
 def exchanged_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -94,8 +94,7 @@ def exchanged_outputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for pair in itertools.combinations(bounded, 2):
         kinds = {(truth.reference[name].shape, problem.format_of(name)) for name in pair}
         if len(kinds) == 1 and set(pair) & set(outputs):
-            unnamed = "outputs_exchanged", {"outputs": ", ".join(pair)}
-            cause, details = _NAMED.get(pair, unnamed)
+            cause, details = named("outputs_exchanged", {"outputs": ", ".join(pair)}, {})
             whole: Any = truth.reference, truth.bound, truth.plain
             exchanged: Any = (dict(zip(pair, (p[pair[1]], p[pair[0]]), strict=True)) for p in whole)
             yield Variant(cause, details, Answer(*exchanged))

@@ -16,6 +16,7 @@ import numpy as np
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64
 from refkernels.diagnosis import few_digits
+from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.solved import SolvedNumber, number_in, starts_from
 from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
@@ -30,11 +31,6 @@ USUAL = {
     "eps": USUAL_EPS,
     "weight_decay": (0.01, 0.1, 0.05, 1e-3, 5e-4, 1e-4),
     "dampening": (0.1, 0.5),
-}
-CAUSES = {
-    "eps": "eps_differs",
-    "weight_decay": "decay_unasked",
-    "dampening": "dampening_unasked",
 }
 
 
@@ -85,10 +81,8 @@ def cause_of(
 ) -> tuple[str, dict[str, Any]]:
     """The cause of another value of a param, with its details. A decay or dampening that was not
     requested has a name of its own."""
-    ends = {"interval": list(interval)}
-    if name == "eps" or (asked == 0.0 and name in CAUSES):
-        return CAUSES[name], {name: value, "solved": name, **ends}
-    return VALUE, {"param": name, "value": value, "asked": asked, "solved": "value", **ends}
+    details = {"param": name, "value": value, "asked": asked, "solved": "value"}
+    return named(VALUE, {**details, "interval": list(interval)}, {})
 
 
 def _answer(problem: Problem, name: str, value: float) -> Arrays:
