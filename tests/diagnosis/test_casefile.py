@@ -32,11 +32,6 @@ def deep(levels: int) -> Any:
     return functools.reduce(lambda nested, _: [nested], range(levels), 1.0)
 
 
-def npz(path: Path, **arrays: Any) -> Path:
-    np.savez(path, **arrays)
-    return path
-
-
 def meta(**changes: Any) -> Any:
     dtypes = {"input.x": "float32", "output.a.y": "float32"}
     record = {"schema": 1, "kind": "case", "op": "sin", "direction": "forward", "dtypes": dtypes}
@@ -125,7 +120,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("kind", BAD)
 def test_what_is_wrong_with_a_file_is_one_sentence(tmp_path: Path, kind: str) -> None:
     arrays, message = BAD[kind]
-    path = npz(tmp_path / "case.npz", **arrays)
+    np.savez(path := tmp_path / "case.npz", **arrays)
     with pytest.raises(CaseFileError, match=message) as error:
         load(path)
     assert "\n" not in str(error.value)
@@ -169,7 +164,7 @@ def npy(shape: str, content: bytes = b"") -> bytes:
     ],
 )
 def test_headers_that_lie_are_one_sentence(tmp_path: Path, member: bytes, said: str) -> None:
-    path = npz(tmp_path / "case.npz", meta=meta(), **{"output.a.y": X})
+    np.savez(path := tmp_path / "case.npz", **{"meta": meta(), "output.a.y": X})
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("input.x.npy", member)
     with pytest.raises(CaseFileError, match=said):
