@@ -178,7 +178,7 @@ FORMATS = ("float32", "bfloat16")  # a run takes each choice in one of them
 ASKED = [(*way, f) for k, way in enumerate(CHOICES) for f in FORMATS[:: (-1) ** (k + k // 2)]]
 
 
-@pytest.mark.parametrize(("name", "direction", "dtype"), one_in(3, ASKED))
+@pytest.mark.parametrize(("name", "direction", "dtype"), one_in(6, ASKED))
 def test_the_form_that_is_called_better_is_better(
     name: str, direction: Direction, dtype: str
 ) -> None:
