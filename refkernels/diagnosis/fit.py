@@ -98,14 +98,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
 def sized(problem: Problem, output: str, got: Array, model: Array) -> Fit:
     """One output against the truth, with `over_plain` in units of a model's errors: from 1 / LIKE
     to LIKE they are alike."""
-    truth = problem.truth
-    answer = replace(
-        truth,
-        reference={output: truth.reference[output]},
-        bound={output: truth.bound[output]},
-        plain={output: model},
-    )
-    result = fit(problem, output, got, answer)
+    result = fit(problem, output, got, replace(problem.truth, plain={output: model}))
     assert result is not None
     return result
 

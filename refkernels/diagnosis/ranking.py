@@ -340,7 +340,8 @@ def _named(candidate: Candidate, survivors: list[Candidate], known: Container[st
 def _beside_one_another(named: list[Candidate], patterns: list[Candidate]) -> list[Candidate]:
     """The algorithms and the patterns. An algorithm that is blamed is consistent where a pattern
     that is proven says as much: the elements where it is wrong do not show how the others are
-    computed. So is a pattern where a blamed algorithm says more."""
+    computed. So is a pattern where a blamed algorithm says more; and another question where an
+    algorithm that is shown in any order of its sums says as much."""
 
     def earned(candidate: Candidate) -> float:
         return candidate.price + (candidate.evidence.bits if candidate.evidence else 0.0)
@@ -352,6 +353,12 @@ def _beside_one_another(named: list[Candidate], patterns: list[Candidate]) -> li
         for algorithm, pattern in itertools.product(blamed, proven)
         if (less := earned(algorithm) < earned(pattern) + Evidence.APART)
         or algorithm.cause != pattern.cause
+    }
+    behind |= {
+        id(question)
+        for question, pattern in itertools.product(named, patterns)
+        if question.model is None and pattern.model and question.cause != pattern.cause
+        if earned(question) < 2.0 * earned(pattern) + Evidence.APART  # by 1 / t², not 1 / t
     }
     both = *named, *patterns
     return [replace(c, confidence="consistent") if id(c) in behind else c for c in both]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,18 +69,18 @@ class OnGrid(NamedTuple):
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """What the statistics of an output's rows show; of an ordinary one, what they prove."""
     for name, got in outputs.items() if problem.size <= READABLE else ():
-        plain = Screen(problem, {name: got}, elements=READABLE)
-        if np.any(got) and plain.has_a_program:
-            shown = _shown(plain, name)
-            texts = [i.text for i in identities.identities(plain.program) if i.kind == "variance"]
-            if texts and problem.format.p <= BINARY32.p:  # of float64, float64 tells nothing
-                one_pass = Screen(
-                    problem, {name: got}, elements=READABLE, written=identities.one_pass
-                )
-                shown = max(shown, _shown(one_pass, name, texts[0]), key=lambda s: np.sum(s.bits))
-            shown = max([shown, *_differences(plain, name)], key=lambda s: np.sum(s.bits))
-            least = Evidence.PROVEN if fits[name].ordinary else 0.0  # what rounding explains too
-            if np.sum(shown.bits) > least + np.log2(max(shown.tried, 1)):  # the choice's bits
+        program = partial(Screen, problem, {name: got}, elements=READABLE)
+        if not np.any(got) or not (plain := program()).has_a_program:
+            continue
+        found = [*_shown(plain, name), *_differences(plain, name)]
+        texts = [i.text for i in identities.identities(plain.program) if i.kind == "variance"]
+        if texts and problem.format.p <= BINARY32.p:  # of float64, float64 tells nothing
+            found += _shown(program(written=identities.one_pass), name, texts[0])
+        found.sort(key=lambda shown: float(np.sum(shown.bits)))
+        least = Evidence.PROVEN if fits[name].ordinary else 0.0  # what rounding explains too
+        for shown in {shown.cause: shown for shown in found}.values():
+            bits = np.sum(shown.bits) - math.log2(max(shown.tried, 1))  # the choice's
+            if bits > max(least, np.sum(found[-1].bits) - Evidence.APART):
                 yield claim(problem, name, got, plain, shown)
 
 
@@ -154,6 +155,15 @@ def _solved(screen: Screen, name: str) -> tuple[list[Node], Doubles, Doubles, An
     return nodes, values, np.where(free > 0, spread, np.inf), owner
 
 
+def _itself(screen: Screen, name: str) -> tuple[list[Node], Doubles, Doubles, Any] | None:
+    """An output that is one number of each row, such as its variance, as `_solved` gives it."""
+    output, got = list(screen.question.shapes).index(name), screen.observed[name].got
+    node = screen.program.graph.outputs[output]
+    if node is None or all(mean.shape != node.shape for mean in screen.program.of("mean")):
+        return None
+    return [node], got[None], _LEAST * ulp(got, BINARY32)[None], np.arange(got.size)
+
+
 def _independent(slopes: Doubles, owner: Any) -> list[int]:
     """The statistics, without those that change their rows as the ones before them do."""
     basis: list[Doubles] = []
@@ -198,28 +208,30 @@ def shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
 
 
 @np.errstate(divide="ignore", invalid="ignore")  # rows whose statistic reads nothing there
-def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
-    """The grid with the most bits on which numbers lie that the statistics were made of; binary32
-    where the program is written with an `identity`."""
-    statistics = _solved(screen, name)
+def _shown(screen: Screen, name: str, identity: str = "") -> list[Recovered]:
+    """The grids on which numbers lie that the statistics were made of; binary32 too where the
+    program is written with an `identity`."""
+    statistics = _solved(screen, name) or (_itself(screen, name) if identity else None)
     if statistics is None:
-        return Recovered()
-    nodes, values, spreads, owner = statistics
+        return []
     working = formats.working_format(screen.problem.format)
-    right = np.array([screen.value_of(node).reshape(-1) for node in nodes])
     grids = [f for f in (BINARY32, BINARY16, BFLOAT16) if f.p < working.p or identity]
+    nodes, values, spreads, owner = statistics
+    right = np.array([screen.value_of(node).reshape(-1) for node in nodes])
     cancelling = {i.node for i in identities.identities(screen.program) if i.kind == "variance"}
     found: dict[Format, dict[int, OnGrid]] = {format: {} for format in grids}
     tried = 0
     for j, node in enumerate(nodes):
         own = np.arange(len(nodes))[:, None] == j
         for (part, terms), rounded in itertools.product(_made_of(node), (False, True)):
-            number, slope = _part(screen, nodes, j, part, rounded, values)
+            number, slope = _part(screen, nodes, j, part, terms * rounded, values)
             if number is None:
                 continue
-            other, _ = _part(screen, nodes, j, part, rounded, np.where(own, right, values))
+            others = np.where(own, right, values)
+            other, _ = _part(screen, nodes, j, part, terms * rounded, others)
             spread = (spreads[j] + _ROUNDED * working.u * np.abs(values[j])) / np.abs(slope)
-            spread = terms * (spread + working.u * np.abs(number) * (terms > 1.0))
+            divided = terms > 1 and not (rounded and identity)  # n v + fl(n m²) is not, before v
+            spread = terms * (spread + working.u * np.abs(number) * divided)
             summed = part.op in ("sum", "mean") and part not in cancelling
             count = part.operands[0].shape[part.option] if summed else 1  # roundings
             for format in grids:
@@ -231,19 +243,17 @@ def _shown(screen: Screen, name: str, identity: str = "") -> Recovered:
                 found[format][j] = max(found[format].get(j, on), on, key=lambda on: np.sum(on.bits))
         snapped = formats.round_to(values[j], working)
         values[j] = np.where(_WIDE * spreads[j] < ulp(snapped, working) / 4.0, snapped, values[j])
-    kept = {  # some of the statistics
-        format: [on for on in parts.values() if np.sum(on.bits) > 0]
-        for format, parts in found.items()
-    }
-    bits = {format: np.sum([on.bits for on in parts], 0) for format, parts in kept.items()}
-    tried <<= len(nodes)
-    format = max(bits, key=lambda format: float(np.sum(bits[format])))
-    cut = all(on.truncated for on in kept[format])
-    cause = "truncated_statistics" if cut else "low_precision_statistics"
-    details = {"format": format.name}
-    if format.p == working.p:
-        cause, details = "unstable_identity", {"formula": identity}
-    return Recovered(cause, details, bits[format], owner, tried)
+    shown = list[Recovered]()
+    for format, parts in found.items():
+        kept = [on for on in parts.values() if np.sum(on.bits) > 0]  # some of the statistics
+        cut = all(on.truncated for on in kept)
+        cause = "truncated_statistics" if cut else "low_precision_statistics"
+        details = {"format": format.name}
+        if format.p == working.p:
+            cause, details = "unstable_identity", {"formula": identity}
+        bits = np.sum([on.bits for on in kept], 0)
+        shown.append(Recovered(cause, details, bits, owner, tried << len(nodes)))
+    return shown
 
 
 def claim(problem: Problem, name: str, got: Array, screen: Screen, shown: Recovered) -> Claim:
@@ -254,20 +264,18 @@ def claim(problem: Problem, name: str, got: Array, screen: Screen, shown: Recove
     outcome = Outcome(True, int(np.count_nonzero(bits_gained == 0.0)), got.size)
     prediction = Prediction(wrong=bits_gained > 0.0, bits_gained=bits_gained, outcome=outcome)
     cause, details = named(shown.cause, shown.details, {"op": problem.op.name})
-    return Claim(cause, name, prediction, details, trials=shown.tried)
+    return Claim(cause, name, prediction, details, shown.details.get("formula"), shown.tried)
 
 
-def _made_of(node: Node) -> Iterator[tuple[Node, float]]:
+def _made_of(node: Node) -> Iterator[tuple[Node, int]]:
     """The numbers of a row that a statistic was made of, itself first; the sum of a mean too."""
-    waiting = [node]
-    while waiting:
-        part = waiting.pop()
-        yield part, 1.0
+    parts, size = [node], math.prod(node.shape)
+    for part in parts:
+        yield part, 1
         if part.op == "mean":
-            yield part, float(part.operands[0].shape[part.option])
-        size = math.prod(part.shape)
-        operands = (o for o in part.operands if o.op not in CONDITIONS and not is_number(o))
-        waiting += [o for o in operands if math.prod(o.shape) == size]
+            yield part, part.operands[0].shape[part.option]
+        operands = (o for o in dict.fromkeys(part.operands) if math.prod(o.shape) == size)
+        parts += [o for o in operands if not (o in parts or o.op in CONDITIONS or is_number(o))]
 
 
 def _on_any(screen: Screen, part: Node, spacing: Doubles) -> Array:
@@ -277,10 +285,10 @@ def _on_any(screen: Screen, part: Node, spacing: Doubles) -> Array:
 
 
 def _part(
-    screen: Screen, nodes: list[Node], j: int, part: Node, rounded: bool, values: Doubles
+    screen: Screen, nodes: list[Node], j: int, part: Node, rounded: int, values: Doubles
 ) -> tuple[Any, Any]:
     """The part's number that makes the statistic j what it is, and the statistic's slope there;
-    products of other parts `rounded` to binary32. None where there is none."""
+    products of other parts, times `rounded`, in binary32. None where there is none."""
     if part is nodes[j]:
         return (None, None) if rounded else (values[j], np.ones(values[j].size))
     others = [k for k in range(len(nodes)) if k != j]
@@ -293,7 +301,9 @@ def _part(
     if rounded and not products:
         return None, None
     if rounded:
-        changes |= {n: by(n)(lambda xp, v: xp.narrow(v, "float32")) for n in products}
+        changes |= {
+            n: by(n)(lambda xp, v: xp.narrow(v * rounded, "float32") / rounded) for n in products
+        }
 
     def at(number: Any) -> Any:
         return screen.value_of(nodes[j], {**changes, **given([part], [number])}).reshape(-1)
@@ -318,13 +328,12 @@ def _on_grid(
     nearest, beside = (to_float64(formats.round_to(array, format)) for array in (number, right))
     spacing = ulp(nearest, format)
     clear, apart = spread < spacing / 4.0, np.abs(number - right)
-    if (clear & (apart > near * spacing)).any():
-        return OnGrid(np.zeros(number.size), True, spacing)
+    far = (clear & (apart > near * spacing)).any()
     once = np.zeros(number.size, bool)
     once[np.unique(nearest, return_index=True)[1]] = True
     off = np.square((number - nearest) / spread)
     bits = np.log2(spacing / spread) - _DENSITY - off * _SQUARE
-    shown = clear & (np.abs(right - beside) > _WIDE * spread) & once
+    shown = clear & (np.abs(right - beside) > _WIDE * spread) & once & ~far
     below = (np.abs(number) <= np.abs(right) + _WIDE * spread).all()
     once_cut = (apart <= spacing + _WIDE * spread).all()  # and not at each of many terms
     truncated = bool(below and once_cut and (apart > 0.55 * spacing).any())

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,14 +27,17 @@ def sure(explanation: Explanation) -> set[str]:
     return {c.cause for c in explanation.candidates if c.confidence in ("proven", "matched")}
 
 
+def sure_of(*asked: Any) -> set[str]:
+    return sure(refkernels.explain(*asked))
+
+
 @pytest.mark.parametrize("factor", [10.0, 0.01])
 def test_a_moment_with_other_weights_is_no_multiple_of_the_gradient(factor: float) -> None:
     m = F(0.9) * M + F(0.1 * factor) * GRAD
     v = F(0.999) * V + F(0.001) * GRAD * GRAD
     inputs = {"param": PARAM, "grad": GRAD, "m": M, "v": V}
     for outputs in ({"m": m}, {"m": m, "v": v}):
-        explanation = refkernels.explain("adam", inputs, outputs, {"step": 3, "lr": 0.01})
-        assert "gradient_multiplied" not in sure(explanation)
+        assert "gradient_multiplied" not in sure_of("adam", inputs, outputs, {"step": 3})
 
 
 def of_sgd(buf: np.ndarray, param: np.ndarray, lr: float) -> Explanation:
@@ -66,27 +70,35 @@ def test_what_leaves_more_than_a_variance_by_one_pass_would_is_not_sure(seed: in
     y = ((group - mean) * (F(1) / np.sqrt(squares - mean * mean + F(1e-5)))).reshape(x.shape)
     y = (y * weight.astype(F)[:, None] + bias.astype(F)[:, None]).astype(np.float16)
     asked = {"x": x, "weight": weight, "bias": bias}
-    explanation = refkernels.explain("group_norm", asked, {"y": y}, {"num_groups": 3})
-    assert sure(explanation) <= {"naive_variance"}
+    assert sure_of("group_norm", asked, {"y": y}, {"num_groups": 3}) <= {"naive_variance"}
+
+
+def test_a_variance_by_one_pass_of_two_rows_is_no_rounded_sum() -> None:
+    """At mean / std = 100, Σx² - (Σx)²/n in float32 has the digits of a float16 number."""
+    x = (np.random.default_rng(98).standard_normal((2, 256)) + 100).astype(F)
+    squares, total = np.zeros(2, F), np.add.reduce(x.reshape(2, 8, 32), 1)
+    for column in x.astype(float).T:
+        squares = (column * column + squares).astype(F)
+    for half in (16, 8, 4, 2, 1):
+        total = total[:, :half] + total[:, half:]
+    y = (squares - total[:, 0] * (total[:, 0] / F(256))) / F(256) * F(256) / F(255)
+    assert sure_of("var", {"x": x}, y, {"ddof": 1}) <= {"naive_variance"}
 
 
 @pytest.mark.parametrize("factor", [2.0, math.sqrt(2.0), math.sqrt(8.0)])
 def test_a_norm_times_a_number_is_no_norm_of_other_tensors(factor: float) -> None:
     grads = RNG.standard_normal(140).astype(F)
-    tensor = np.repeat(np.arange(4), 35)
     norm = F(factor * math.sqrt(float(np.sum(np.square(grads.astype(np.float64))))))
     outputs = {"clipped": grads * F(F(1.0) / (norm + F(1e-6))), "norm": norm}
-    inputs = {"grads": grads, "tensor": tensor}
-    explanation = refkernels.explain("clip_by_global_norm", inputs, outputs, {"max_norm": 1.0})
-    assert "norm_of_other_tensors" not in sure(explanation)
+    inputs = {"grads": grads, "tensor": np.repeat(np.arange(4), 35)}
+    assert "norm_of_other_tensors" not in sure_of("clip_by_global_norm", inputs, outputs)
 
 
 def test_a_flush_is_no_exponential_minus_one() -> None:
     x = -np.exp(np.random.default_rng(2).uniform(math.log(1e-9), math.log(1e-2), 500)).astype(F)
     y = np.expm1(x.astype(np.float64)).astype(F)
     y[np.abs(x) < 2e-8] = 0.0
-    explanation = refkernels.explain("elu", {"x": x}, {"y": y})
-    assert "exponential_minus_one" not in sure(explanation)
+    assert "exponential_minus_one" not in sure_of("elu", {"x": x}, y)
 
 
 @pytest.mark.parametrize("n", [6, 12, 20, 40])
@@ -112,9 +124,8 @@ def atan_slope_in_float16(beyond: list[float]) -> Explanation:
 def test_the_largest_number_alone_proves_neither_narrow_inputs_nor_an_overflow() -> None:
     """65504 is 65536 in bfloat16, and infinite only back in float16, where no kernel puts it."""
     explanation = atan_slope_in_float16([65504.0, -65504.0] * 4)
-    assert explanation.verdict == "special_value_mismatch"
+    assert (explanation.verdict, explanation.cause) == ("special_value_mismatch", "early_overflow")
     assert sure(explanation) == set()
-    assert explanation.cause == "early_overflow"
 
 
 def test_an_overflow_is_proven_by_its_place_among_many_arguments() -> None:
@@ -124,9 +135,7 @@ def test_an_overflow_is_proven_by_its_place_among_many_arguments() -> None:
 
 
 @pytest.mark.parametrize(("data", "order"), [(10, 101), (59, 221), (71, 330)])
-def test_one_number_inside_its_bound_has_no_cause_that_fits_by_chance(
-    data: int, order: int
-) -> None:
+def test_one_number_inside_its_bound_has_no_cause_by_chance(data: int, order: int) -> None:
     """A right mean in an unlucky order: x in float16 would give as much by chance."""
     rng = np.random.default_rng(data)
     x, target = (rng.standard_normal(1000).astype(np.float32) for _ in range(2))
@@ -141,8 +150,7 @@ def test_one_value_throughout_is_no_block_that_was_never_written() -> None:
     examined = 0
     for name in registry.ops():
         op = registry.get(name)
-        case = next(iter(op.cases()))
-        inputs, params = case.build("float32")
+        inputs, params = next(iter(op.cases())).build("float32")
         inputs = {key: inputs[key] for key in op.takes("forward") if key in inputs}
         problem = Problem(op, "forward", inputs, {**op.params, **params}, formats.BINARY32)
         output = op.outputs[0]
@@ -162,28 +170,24 @@ def test_rows_that_are_zero_for_another_reason_are_not_unwritten(rows: tuple[int
     nothing of memory; and a NaN that arithmetic gives was computed."""
     a, b = RNG.standard_normal((6, 8)).astype(F), RNG.standard_normal((8, 7)).astype(F)
     a[3] = 0.0
-    assert "unwritten_elements" not in sure(explained("matmul", {"a": a, "b": b}, np.zeros((6, 7))))
+    assert "unwritten_elements" not in sure_of("matmul", {"a": a, "b": b}, np.zeros((6, 7), F))
     x = RNG.standard_normal((6, 40)).astype(F)
     y = np.exp(x) / np.sum(np.exp(x), axis=1, keepdims=True)
     y[rows, :] = 0.0
-    assert "unwritten_elements" not in sure(explained("softmax", {"x": x}, y))
+    assert "unwritten_elements" not in sure_of("softmax", {"x": x}, y)
     x = RNG.uniform(1.0, 2.0, 500).astype(F)
     y = np.log(x)
-    assert "unwritten_elements" not in sure(explained("log", {"x": x}, np.zeros(500)))
+    assert "unwritten_elements" not in sure_of("log", {"x": x}, np.zeros(500, F))
     y[200:260] = np.nan
-    assert "unwritten_elements" not in sure(explained("log", {"x": x}, y))
+    assert "unwritten_elements" not in sure_of("log", {"x": x}, y)
     y.view(np.uint32)[200:260] = 0x7FC0BEEF
-    assert "unwritten_elements" in sure(explained("log", {"x": x}, y))
-
-
-def explained(op: str, inputs: dict[str, np.ndarray], answer: np.ndarray) -> Explanation:
-    return refkernels.explain(op, inputs, answer.astype(F, copy=False))
+    assert "unwritten_elements" in sure_of("log", {"x": x}, y)
 
 
 @pytest.mark.parametrize("op", ["matmul", "linear"])
 def test_partial_sums_that_overflow_to_nan_prove_no_narrower_inputs(op: str) -> None:
     """inf - inf is NaN in float32 as it is in any narrower format, and in some orders only."""
-    first, second, output = ("a", "b", "c") if op == "matmul" else ("x", "weight", "y")
+    first, second = ("a", "b") if op == "matmul" else ("x", "weight")
     lost = 0
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -192,8 +196,7 @@ def test_partial_sums_that_overflow_to_nan_prove_no_narrower_inputs(op: str) -> 
         with np.errstate(all="ignore"):
             for k in rng.permutation(9):
                 total = total + a[:, k, None] * (b[k] if op == "matmul" else b[:, k])
-        explanation = refkernels.explain(op, {first: a, second: b}, {output: total})
-        assert sure(explanation) == set()
+        assert sure_of(op, {first: a, second: b}, total) == set()
         lost += np.count_nonzero(np.isnan(total))
     assert lost
 
@@ -237,8 +240,7 @@ def test_a_slope_that_vanishes_beside_1_is_no_limit_of_its_argument(seed: int) -
         with np.errstate(all="ignore"):
             s = F(1) / (F(1) + np.exp(-x))
         inputs, dx = {"x": x, "dy": dy}, dy * s * (F(1) - s)
-        explanation = refkernels.explain("sigmoid", inputs, dx, direction="backward")
-        assert sure(explanation) <= {"slope_from_result"}
+        assert sure_of("sigmoid", inputs, dx, {}, "backward") <= {"slope_from_result"}
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -264,8 +266,7 @@ def test_an_interval_that_holds_the_requested_eps_is_no_other_eps(op: str) -> No
     y = ((rows - mean) / np.sqrt(variance + F(1e-5))).reshape(x.shape)
     explanation = refkernels.explain(op, {"x": x}, {"y": y}, {**params, "eps": 1e-5})
     causes = {candidate.cause for candidate in explanation.candidates if candidate.confidence}
-    assert "naive_variance" in causes
-    assert not causes & {"eps_differs", "eps_rounded"}
+    assert causes & {"naive_variance", "eps_differs", "eps_rounded"} == {"naive_variance"}
 
 
 def test_a_recurrence_that_most_orders_agree_with_is_not_told() -> None:
@@ -277,7 +278,7 @@ def test_a_recurrence_that_most_orders_agree_with_is_not_told() -> None:
     biased = np.add.accumulate(np.square(rows - own), axis=1)[:, -1:] / F(6)
     outputs = {"new_var": F(0.9) * var + F(0.1) * (biased[:, 0] * F(6) / F(5))}
     inputs = {"x": x[None], "running_mean": mean, "running_var": var}
-    assert not sure(refkernels.explain("batch_norm", inputs, outputs))
+    assert not sure_of("batch_norm", inputs, outputs)
 
 
 @pytest.mark.parametrize("seed", [2, 13, 21])
@@ -297,8 +298,8 @@ def test_a_gradient_of_many_rows_is_explained_without_the_others() -> None:
     """The filter's gradient needs all rows, of which a search for edits of dx reads some."""
     dy, x = (RNG.standard_normal((4, 2, 4, channels, 8)).astype(F) for channels in (2, 1))
     inputs = {"dy": dy, "x": x, "weight": np.ones((2, 1, 1), F)}
-    explanation = refkernels.explain("conv1d", inputs, {"dx": dy[..., :1, :]}, {}, "backward")
-    assert explanation.verdict == "exceeds_bound"
+    found = refkernels.explain("conv1d", inputs, dy[..., :1, :], {}, "backward")
+    assert found.verdict == "exceeds_bound"
 
 
 def test_differences_that_are_lost_for_another_reason_are_no_integers() -> None:
@@ -314,8 +315,8 @@ def test_differences_that_are_lost_for_another_reason_are_no_integers() -> None:
 
 def test_a_maximum_that_starts_at_0_proves_little_of_negative_numbers() -> None:
     """Many a fault gives an output that is 0 throughout."""
-    found = refkernels.explain("max", {"x": -abs(normal(8, 32))}, {"y": np.zeros(8, F)})
-    assert sure(found) <= {"unwritten_elements", "floored"}
+    found = sure_of("max", {"x": -abs(normal(8, 32))}, np.zeros(8, F))
+    assert found <= {"unwritten_elements", "floored"}
 
 
 def test_bits_of_two_moments_prove_nothing_that_the_param_refutes() -> None:
@@ -336,8 +337,7 @@ def test_half_x_erfc_is_not_said_to_cancel(cancels: bool) -> None:
     x = np.array([-11.973983406269696, -10.5, -9.25])
     phi = (lambda v: 1.0 + math.erf(v)) if cancels else (lambda v: math.erfc(-v))
     y = np.array([0.5 * v * phi(v / math.sqrt(2.0)) for v in x])
-    cause = refkernels.explain("gelu", {"x": x}, {"y": y}).cause
-    assert (cause == "erf_cancellation") is cancels
+    assert (refkernels.explain("gelu", {"x": x}, y).cause == "erf_cancellation") is cancels
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -28,34 +28,27 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     named where enough rows distinguish it from them or the output is wrong.
     """
     family: list[evidence.Tried] = []
-    listed = formulas.right_answers(problem)
-    faultless = {name: [answer[name] for answer in listed if name in answer] for name in outputs}
+    faultless = list(formulas.right_answers(problem))
     unexplained = set(outputs)
     for model, threads, answer in _answers(problem, list(outputs)):
-        for name in [
-            name for name in answer if name in (faultless if model.cause is None else unexplained)
-        ]:
-            got, bits = outputs[name], answer[name]
-            if bits.shape != got.shape or bits.dtype != got.dtype:
+        names = outputs.keys() if model.cause is None else set(unexplained)
+        for name, bits in answer.items():
+            same_format = name in names and bits.dtype == outputs[name].dtype
+            if not same_format or bits.shape != outputs[name].shape:
                 continue
             if name in _SUMS_ALONE and model.cause in _AFTER_SUMS:
                 continue
-            trial = evidence.tried(_claim(model, threads, name, bits), fits[name], got)
+            trial = evidence.tried(_claim(model, threads, name, bits), fits[name], outputs[name])
             if model.cause is None:
                 if trial.fits:
                     trial = trial.beside(_order_agreement(problem, model, threads, name, bits))
-                faultless[name].append(bits)
+                faultless.append({name: bits})
                 if trial.share == 1.0:
                     unexplained.discard(name)
             elif trial.share == 1.0:
-                trial = trial.against(_nearest(bits, faultless[name], name))
+                trial = trial.against(_nearest(bits, faultless, name))
             family.append(trial)
-    alike = {
-        name: formulas.chance_agreement(
-            problem, got, [{name: bits} for bits in faultless[name]], name
-        )
-        for name, got in outputs.items()
-    }
+    alike = {n: formulas.chance_agreement(problem, got, faultless, n) for n, got in outputs.items()}
     claims = evidence.nearest(family, beside_fits=True)
     return [claim.beside(alike[claim.output][claim.cause in HARMLESS]) for claim in claims]
 
@@ -85,20 +78,19 @@ def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, 
     for listed_model in MODELS:
         harmless = listed_model.cause == "eps_rounded" and float(np.float32(eps)) == eps
         model = replace(listed_model, cause=None) if harmless else listed_model
-        earlier: list[dict[str, Array]] = []
         for threads in _THREADS if sums and model.name.startswith("torch") else (1,):
             params = {**problem.params, "threads": threads}
             answer = model.run(problem.inputs, params, problem.direction, problem.format)
             if threads > 1:
                 answer = {name: answer[name] for name in answer if name in sums}
-            if answer and answer not in earlier:
+            if answer:
                 yield model, threads, answer
 
 
-def _nearest(bits: Array, faultless: list[Array], name: str) -> Array | None:
+def _nearest(bits: Array, faultless: list[dict[str, Array]], name: str) -> Array | None:
     """The faultless model's answer that differs from these bits in the fewest rows."""
-    rows = name in _ROWS
-    return min(faultless, key=lambda answer: evidence.apart(bits, answer, rows), default=None)
+    known, rows = (answer[name] for answer in faultless if name in answer), name in _ROWS
+    return min(known, key=lambda answer: evidence.apart(bits, answer, rows), default=None)
 
 
 def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bits: Array) -> float:
@@ -107,19 +99,16 @@ def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bi
     x, params = problem.inputs["x"], {**problem.params, "threads": threads}
     shape = problem.params.get("normalized_shape") or problem.inputs["x"].shape[-1:]
     columns = math.prod((shape,) if isinstance(shape, int) else shape)
-    flat = {input_name: array.reshape(-1, columns) for input_name, array in problem.inputs.items()}
+    flat = {n: array.reshape(-1, columns) for n, array in problem.inputs.items()}
     axis, rng = 0 if name in ("dweight", "dbias") else 1, np.random.default_rng(0)
     shares = []
     for _ in range(evidence.RANDOM_ORDERS):
         order = rng.permutation((x.size // columns, columns)[axis])
-        permuted = {
-            input_name: array if array.shape[axis] < order.size else np.take(array, order, axis)
-            for input_name, array in flat.items()
-        }
         inputs = {
-            input_name: array.reshape(problem.inputs[input_name].shape)
-            for input_name, array in permuted.items()
+            n: array if array.shape[axis] < order.size else np.take(array, order, axis)
+            for n, array in flat.items()
         }
+        inputs = {n: array.reshape(problem.inputs[n].shape) for n, array in inputs.items()}
         rerun = model.run(inputs, params, problem.direction, problem.format)[name]
         if name in _ROWS:
             rerun = rerun.reshape(-1, columns)[:, np.argsort(order)].reshape(rerun.shape)
