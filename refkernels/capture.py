@@ -1162,10 +1162,7 @@ def tracer(torch):
             return result
 
         def _norm(self, value):
-            if not value.is_floating_point() or value.element_size() < 2 or not value.numel():
-                return None
-            wide = None if value.element_size() > 2 else torch.float32
-            return _number(float(torch.linalg.vector_norm(value.detach(), dtype=wide)))
+            """A number that shows whether running the calls again gives the same result."""
 
         def record(self):
             """What was recorded, as JSON."""
@@ -1218,6 +1215,12 @@ def _tracing(torch, capture):
                 word = str(function).rpartition(".")[0]
                 capture._functions[word] = capture._functions.get(word, 0) + 1
             return result
+
+        def _norm(self, value):
+            if not value.is_floating_point() or value.element_size() < 2 or not value.numel():
+                return None
+            wide = None if value.element_size() > 2 else torch.float32
+            return _number(float(torch.linalg.vector_norm(value.detach(), dtype=wide)))
 
         def record(self, loss):
             places = [(module, os.path.basename(file), line) for module, file, line in self.places]
@@ -1552,8 +1555,7 @@ class Capture:
             raise ValueError("perturb: the model has no trainable weight in floating point")
         total = sum(sizes.values())
         for _ in range(10000):
-            index = int(rng.integers(total))
-            up = bool(rng.integers(2))
+            index, up = int(rng.integers(total)), bool(rng.integers(2))
             for name in sizes:
                 if index < sizes[name]:
                     break
@@ -1562,18 +1564,16 @@ class Capture:
             value = float(_wide(dtype, array).ravel()[index])
             if value == 0.0 or not math.isfinite(value):
                 continue
-            bits = array.view("u%d" % array.dtype.itemsize)
-            flat = bits.reshape(-1)
-            before = flat[index].item()
-            flat[index] = before + (1 if up else -1)
-            moved = _wide(dtype, array).ravel()[index]
-            if not np.isfinite(moved):
+            bits = array.view("u%d" % array.dtype.itemsize).reshape(-1)
+            bits[index] = bits[index].item() + (1 if up else -1)
+            moved = float(_wide(dtype, array).ravel()[index])
+            if not math.isfinite(moved):
                 continue
             framework.assign(self._parameters[name], array)
             place = [int(axis) for axis in np.unravel_index(index, array.shape)]
             return {
                 "seed": _plain(self._perturb), "parameter": name, "index": place,
-                "before": value.hex(), "after": float(moved).hex(),
+                "before": value.hex(), "after": moved.hex(),
             }  # fmt: skip
         raise ValueError("perturb: every weight that was drawn is zero or not finite")
 

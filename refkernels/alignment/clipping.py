@@ -43,33 +43,18 @@ _NORM = 4.0  # units beside k / 2: the norms of parts, the norm of these
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a step scales its gradients, by scaled group or tensor ("" for all). `sizes`: elements
-    of a norm; `longest`: of the largest sum in it; `reported`: the norm that the clip itself
-    computed; `received`: the norm of the gradients that the update receives."""
+    """How a step scales its gradients, by scaled group or tensor ("" for all). `norms`: from which
+    the factors were computed, each with its relative uncertainty; `received`: the norm of the
+    gradients that the update receives."""
 
     step: int
     rank: int
     scope: Scope
     factors: Mapping[str, Interval] = field(default_factory=dict)
-    norms: Mapping[str, float] = field(default_factory=dict)
+    norms: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     limit: float | None = None  # the bound of a clamp
     unit: float = _UNIT
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    reported: float | None = None
     received: float = math.nan
-    longest: Mapping[str, int] = field(default_factory=dict)
-
-    def norm(self, part: str) -> tuple[float, float]:
-        """The norm from which a factor was computed, and its relative uncertainty. It is the
-        reported norm, unless no sum of these gradients gives that."""
-        norm = self.norms[part]
-        terms = self.sizes.get(part, 1)
-        error = (_NORM + terms / 2.0) * self.unit
-        if error > _VAGUE:
-            error = min((_NORM + self.longest.get(part, terms) / 2.0) * self.unit, 1.0)
-        if self.reported is not None and abs(self.reported - norm) <= error * norm:
-            return self.reported, 0.0
-        return norm, error
 
     @property
     def clips(self) -> tuple[str, ...]:
@@ -121,26 +106,32 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
     for scope, part_of in scopes:
         factors = _shared(tensor_factors, part_of)
         if factors is not None:
-            scaled = {
-                part: [before for name, (before, _) in pairs.items() if part_of[name] == part]
-                for part in factors
-            }
-            norms = {part: math.hypot(*map(norm, arrays)) for part, arrays in scaled.items()}
-            sizes = {part: sum(a.size for a in arrays) for part, arrays in scaled.items()}
-            longest = {part: max(a.size for a in some) + len(some) for part, some in scaled.items()}
             unit = max(_UNIT, *(formats.of(after).u for _, after in pairs.values()))
             lines = (line for line in rank.lines if line.step == step and scope == "global")
-            logged = next((line.values.get("clip_norm") for line in lines), None)
-            reported = logged if isinstance(logged, float) else None
-            return Scaling(
-                step, rank.rank, scope, factors, norms, None, unit, sizes, reported, received,
-                longest,
-            )  # fmt: skip
+            reported = next((line.values.get("clip_norm") for line in lines), None)
+            norms = {}
+            for part in factors:
+                arrays = [old for name, (old, _) in pairs.items() if part_of[name] == part]
+                sizes = [array.size for array in arrays]
+                norms[part] = known_norm(math.hypot(*map(norm, arrays)), sizes, unit, reported)
+            return Scaling(step, rank.rank, scope, factors, norms, None, unit, received)
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
     clamped = (np.array_equal(np.clip(old, -limit, limit), new) for old, new in pairs.values())
     if all(clamped):
         return Scaling(step, rank.rank, "value", limit=limit, received=received)
     return Scaling(step, rank.rank, "other", received=received)
+
+
+def known_norm(
+    exact: float, sizes: Sequence[int], unit: float = _UNIT, reported: Any = None
+) -> tuple[float, float]:
+    """The norm of tensors of these sizes as a kernel knows it, and its relative uncertainty. It is
+    the reported norm, unless no sum of these gradients gives that."""
+    error = (_NORM + sum(sizes) / 2.0) * unit
+    if error > _VAGUE:  # then only sums of each tensor's own can be meant
+        error = min((_NORM + (max(sizes) + len(sizes)) / 2.0) * unit, 1.0)
+    known = isinstance(reported, float) and abs(reported - exact) <= error * exact
+    return (reported, 0.0) if known else (exact, error)
 
 
 def shared(a: Sequence[Scaling], b: Sequence[Scaling]) -> tuple[Clipping | None, Clipping | None]:
@@ -178,7 +169,7 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     factors = [factor for step in scaled for factor in step.factors.values()]
     least = min(high for _, high in factors)
     constant = _intersection(factors)
-    norms = [norm for step in scaled for norm in step.norms.values()]
+    norms = [norm for step in scaled for norm, _ in step.norms.values()]
     room = 1 + 8 * _FACTOR * max(step.unit for step in scaled)
     divisors = () if constant is None else _divisors(scaled)
     fixed = constant is not None and len(factors) > 1 and max(norms) > min(norms) * room
@@ -215,7 +206,7 @@ def _threshold(
         for step in scaled
         for part in step.clips
         for low, high in [step.factors[part]]
-        for norm, error in [step.norm(part)]
+        for norm, error in [step.norms[part]]
         for room in [min(error + roundings * step.unit, 1.0)]
     )
 

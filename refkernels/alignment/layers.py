@@ -168,18 +168,12 @@ class _LayerReader:
         unknown tensor."""
         names = tensor_names(self.layer, call)
         paths: dict[str, str] = {}
-        for position, name in enumerate(self.kind.takes):
-            for framework_name in (*synonyms(name), str(position)):
-                if framework_name in names:
-                    paths.setdefault(name, names[framework_name])
-        for name in self.kind.weights:
-            for framework_name in synonyms(name):
-                if (
-                    framework_name in names
-                    and name not in self._parameters
-                    and names[framework_name] not in paths.values()
-                ):
-                    paths[name] = names[framework_name]
+        for position, name in enumerate((*self.kind.takes, *self.kind.weights)):
+            held = name in self._parameters
+            place = (str(position),) if name in self.kind.takes else ()
+            for framework_name in (*synonyms(name), *place) if not held else ():
+                if (path := names.get(framework_name)) is not None and path not in paths.values():
+                    paths.setdefault(name, path)
         for path in set(call.inputs) - set(paths.values()):
             mask = self.kind.masks.get(call.inputs[path].dtype.kind)
             if mask is None:

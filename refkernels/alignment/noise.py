@@ -20,6 +20,7 @@ from refkernels.alignment.local import (
     judge_run,
 )
 from refkernels.alignment.run import Run
+from refkernels.contexts import Shuffled
 from refkernels.diagnosis.fit import LIKE
 from refkernels.training.arithmetic import answers
 
@@ -50,7 +51,7 @@ def noise_of(runs: Sequence[Run], local: Sequence[LocalTruth], nulls: Sequence[R
         return compared(sides, [judged[id(run)] for run in chosen])
     if all("arithmetic" in run.first.notes for run in nulls) and runs[0].first.steps:
         rank = runs[0].first
-        null_judgements = judge_questions(rank, rank.steps[0], answers(0))
+        null_judgements = judge_questions(rank, rank.steps[0], answers(Shuffled(0)))
         return compared(sides, [null_judgements] * len(sides))
     return Noise(known=False)
 

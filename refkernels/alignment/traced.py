@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +9,8 @@ from typing import Any
 
 from refkernels.alignment.run import Rank, Run
 from refkernels.alignment.suspect import Suspect
-from refkernels.frameworks import environments
+from refkernels.frameworks.environments import NotInstalled
+from refkernels.profiling.program import written_by
 
 TRACES = Path(__file__).with_name("traces")
 UNEXPLAINED = ("calls:factor", "calls:parts")  # kinds without an edit
@@ -69,20 +67,13 @@ def traced(a: Run, b: Run) -> CallComparison | None:
 
 
 def _compared(sides: tuple[Rank, Rank], step: int) -> CallComparison | None:
+    files = [str(rank.tensors(step).file.path) for rank in sides]
     try:
-        python = environments.find("torch").python
-    except environments.NotInstalled:
+        found = written_by(TRACES, *files)
+    except NotInstalled:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "found.json"
-        files = [str(rank.tensors(step).file.path) for rank in sides]
-        command = [str(python), str(TRACES), *files, str(out)]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        if done.returncode or not out.exists():
-            lines = [line for line in done.stderr.splitlines() if line.strip()]
-            reason = lines[-1] if lines else "it ended without a result"
-            return CallComparison(step, (), False, (f"its calls could not be compared ({reason})",))
-        found = json.loads(out.read_text("utf-8"))
+    except ValueError as error:
+        return CallComparison(step, (), False, (f"its calls could not be compared ({error})",))
     unseen = tuple(f"{item['run']}: {item['reason']}" for item in found["unseen"])
     differing = tuple(_suspect(one, step) for one in found["differences"])
     return CallComparison(step, differing, bool(found["complete"]), unseen)

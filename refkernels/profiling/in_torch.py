@@ -7,9 +7,9 @@
 A dispatch mode sees every ATen call, changes no bit of it, and runs it also in float64 on its own
 inputs: the difference is its *local error*. Afterwards the whole program runs in float64, with
 derivatives: a local error times the derivative of the result by that call's output is what the call
-contributes to the result's error. One linear functional of the
-result misleads, since contributions cancel: shares are c² / Σ c² over several random ones. What a
-change would buy is no estimate: the program runs again, some of its calls in float64.
+contributes to the result's error. One linear functional of the result misleads, since contributions
+cancel: shares are c² / Σ c² over several random ones. What a change would buy is no estimate: the
+program runs again, some of its calls in float64.
 
 Decisions (comparisons, indices) are those of the program: how many of them float64 would have made
 otherwise is counted.
@@ -190,9 +190,6 @@ class Trace(tracer(torch)):
                 self.compiled |= "compile_wrapper" in name or "DynamoContext" in name
             frame = frame.f_back
         return super()._place()
-
-    def _norm(self, value):
-        return None
 
     def _add_tensor(self, tensor):
         number = super()._add_tensor(tensor)
@@ -432,9 +429,9 @@ class Attribution:
         calls = self.calls
         table, totals = self._contributions()
         power = table.square().mean(0)
-        remainder = rms(totals - table.sum(1)) / (rms(totals) or 1.0)
-        groups = {"sites": RecordedCall.line_keys, "modules": RecordedCall.module_keys}
-        record = {
+        for call, part in zip(calls, (power / (float(power.sum()) or 1.0)).tolist()):
+            call.share = part
+        return {
             "schema": 1,
             "kind": "profile",
             "torch": torch.__version__,
@@ -445,14 +442,13 @@ class Attribution:
             "unseen": sorted({str(call.function) for call in calls if not call.seen}),
             "error": rms(self.before),
             "functionals": FUNCTIONALS,
-            "remainder": remainder,
+            "remainder": rms(totals - table.sum(1)) / (rms(totals) or 1.0),
             "overflowed": [told(c, elements=c.overflowed) for c in calls if c.overflowed],
             "flipped": [told(c, flipped=n, of=of) for c, n, of in self.truth.flipped if n],
+            "sites": self._grouped(RecordedCall.line_keys),
+            "modules": self._grouped(RecordedCall.module_keys),
+            "timeline": self._timeline(),
         }
-        for call, part in zip(calls, (power / (float(power.sum()) or 1.0)).tolist()):
-            call.share = part
-        parts = {name: self._grouped(keys_of) for name, keys_of in groups.items()}
-        return {**record, **parts, "timeline": self._timeline()}
 
     def _grouped(self, keys_of):
         members, rows = {}, []

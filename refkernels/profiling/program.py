@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from refkernels import rendering
@@ -62,10 +61,7 @@ class TracedBlock(Profile):
         self._trace.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._trace.__exit__(kind, error, traceback)
         if error is None:
             results = self._trace.last if self._results is None else self._results
@@ -110,12 +106,20 @@ def of_file(program: str, arguments: Sequence[str] = (), framework: str = "torch
     path = Path(program.rpartition(":")[0] or program)
     if not path.is_file():
         raise ValueError(f"There is no file {str(path)!r}: give FILE.py:function or a script.")
-    python = environments.find(framework).python
+    try:
+        return Profile(written_by(IN_TORCH, program, *arguments, framework=framework))
+    except ValueError as error:
+        raise ValueError(f"{program}: {error}") from None
+
+
+def written_by(script: Path, *arguments: str, framework: str = "torch") -> dict[str, Any]:
+    """The JSON that a script writes to its first argument, in torch's interpreter. Raises
+    ValueError with the script's last words where it fails; `NotInstalled` without torch."""
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "profile.json"
-        command = [str(python), str(IN_TORCH), str(out), program, *arguments]
+        out = Path(folder) / "written.json"
+        command = [environments.find(framework).python, str(script), str(out), *arguments]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if done.returncode or not out.exists():
             lines = [line for line in done.stderr.splitlines() if line.strip()]
-            raise ValueError(f"{program}: {lines[-1] if lines else 'it ended without a result.'}")
-        return Profile(json.loads(out.read_text("utf-8")))
+            raise ValueError(lines[-1] if lines else "it ended without a result.")
+        return dict(json.loads(out.read_text("utf-8")))

@@ -55,16 +55,9 @@ def null_runs(
     weight, and for a folder with runs of other settings (a different formula is not noticed);
     TypeError for an argument that is not a function, number or mapping.
     """
-    place, formula, all_batches = (
-        as_path(folder, "folder"),
-        as_function(loss, "loss"),
-        as_list(batches, "batches"),
-    )
-    run_count, step_count, first_seed = (
-        as_count(runs, "runs"),
-        as_count(steps, "steps"),
-        as_count(seed, "seed", 0),
-    )
+    place, formula = as_path(folder, "folder"), as_function(loss, "loss")
+    all_batches, run_count = as_list(batches, "batches"), as_count(runs, "runs")
+    step_count, first_seed = as_count(steps, "steps"), as_count(seed, "seed", 0)
     if not all_batches:
         raise ValueError("batches is empty: a step needs one.")
     rate: Rate = lr if callable(lr) else functools.partial(_constant, as_real(lr, "lr"))

@@ -21,7 +21,7 @@ from refkernels.contexts import Gradient, RoundedArithmetic
 from refkernels.contexts.gradient import Taped
 from refkernels.contexts.working import RoundedValue
 from refkernels.op import Op
-from refkernels.ops.readings import working
+from refkernels.training.arithmetic import answers
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -126,13 +126,7 @@ class Training:
 
     def _read(self, op: str, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, Array]:
         """The outputs of an op's first form in this arithmetic."""
-        formulas = _op(op).define()  # type: ignore[misc]
-        question = formulas.question("forward", inputs, {**formulas.params, **params})
-        arguments = working(self.xp).arguments(question.arrays, question.params)
-        values = next(iter(formulas.forward.forms.values()))(self.xp, **arguments)
-        names = formulas.forward.signature.gives
-        stored = zip(names, values, strict=False)
-        return {name: self._stored(_data(value)) for name, value in stored if value is not None}
+        return answers(self.xp)(op, "forward", inputs, params) or {}
 
     def _stored(self, array: Any) -> Array:
         return _data(self.xp.store(self.xp.array(np.asarray(array))))

@@ -49,7 +49,7 @@ without_compiler, traces, *names = sys.argv[1:]
 runpy.run_path(without_compiler)
 for name in names:
     step = "/rank_0/step_000000.safetensors"
-    sys.argv = [traces, "right" + step, name + step, name + ".json"]
+    sys.argv = [traces, name + ".json", "right" + step, name + step]
     runpy.run_path(traces, run_name="__main__")
 import edits, in_torch, torch
 assert not edits.same_constant(-torch.inf, -1e9)  # as masks have

@@ -13,6 +13,7 @@ from refkernels.alignment.clipping import (
     clip_difference,
     clipping,
     factor_between,
+    known_norm,
 )
 from refkernels.reporting.alignment.page import _clip as clause
 from refkernels.reporting.alignment.page import words_of
@@ -81,10 +82,8 @@ def step(
 ) -> Scaling:
     before = np.concatenate(parts)
     norm = float(np.linalg.norm(before.astype(np.float64)))
-    return Scaling(
-        number, 0, "global", {"": factor_between(before, before * scale)}, {"": norm},
-        sizes={"": before.size}, reported=computed if reports else None,
-    )  # fmt: skip
+    known = known_norm(norm, [before.size], reported=computed if reports else None)
+    return Scaling(number, 0, "global", {"": factor_between(before, before * scale)}, {"": known})
 
 
 def made(scalings: list[Scaling]) -> Clipping:
@@ -154,9 +153,8 @@ def test_clips_with_and_without_eps_differ_where_they_report_their_norms() -> No
 def test_a_reported_number_that_is_not_the_norm_of_these_gradients_decides_nothing() -> None:
     parts = gradients(0, 2.5, 3000)
     norm = norm_of(parts, "wide")
-    clipped = step(parts, norm, factor_of(norm, 1.0, 1e-6, "plain"), reports=True)
     for wrong in (1.0, norm * 1.001, norm * 0.999, float("nan"), float("inf")):
-        clip = made([replace(clipped, reported=wrong)])
+        clip = made([step(parts, wrong, factor_of(norm, 1.0, 1e-6, "plain"), reports=True)])
         assert [*map(float, clip.thresholds)] == [*ADDED]
 
 
@@ -239,8 +237,8 @@ def test_thresholds_of_large_models_are_distinguished(size: int) -> None:
     def run(threshold: float) -> Clipping:
         steps = [
             Scaling(
-                number, 0, "global", {"": (threshold / n * (1 - 2**-24), threshold / n)}, {"": n},
-                sizes={"": size}, longest={"": size // 8}, received=threshold,
+                number, 0, "global", {"": (threshold / n * (1 - 2**-24), threshold / n)},
+                {"": known_norm(n, [size // 8] * 8)}, received=threshold,
             )
             for number, n in enumerate((31.0, 22.0, 57.0))
         ]  # fmt: skip

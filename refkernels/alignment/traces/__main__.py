@@ -1,6 +1,6 @@
 """Where two traced PyTorch programs part, and why: run by torch's interpreter.
 
-    python traces A.safetensors B.safetensors OUT.json
+    python traces OUT.json A.safetensors B.safetensors
 
 The calls of both steps run again in float64, from their recorded weights and batches. So rounding
 plays no part: values are partners where they have the same numbers in any order, whatever made
@@ -20,7 +20,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 from parting import compare
 
 
-def main(path_a, path_b, out):
+def main(out, path_a, path_b):
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)  # of a quotient of integers, say
     found = compare(path_a, path_b)

@@ -48,9 +48,6 @@ class Recorder(in_torch.tracer(torch)):
     def _refused(self, key, value):
         raise KeyError(key)
 
-    def _norm(self, value):
-        return None
-
 
 def unfused(call, entered):
     """The calls that a call consists of: itself, or those of its formula. `entered`: the value of a
