@@ -11,8 +11,9 @@ from once import once
 from plain_interpreter import PlainInterpreter, in_one_process
 
 import refkernels.alignment.align  # noqa: F401
-from refkernels.alignment import local, traced
+from refkernels.alignment import local
 from refkernels.ops import draft
+from refkernels.profiling import program
 
 
 def _run(arguments: tuple[Any, ...]) -> Any:
@@ -43,7 +44,7 @@ def install(
     monkeypatch: pytest.MonkeyPatch, interpreter: Callable[[str], PlainInterpreter]
 ) -> None:
     """For a test whose runs do not change."""
-    monkeypatch.setattr(traced, "subprocess", in_one_process(interpreter))
+    monkeypatch.setattr(program, "subprocess", in_one_process(interpreter))
     monkeypatch.setattr(draft, "GENERATED", 1 << 40)
     monkeypatch.setattr(sys.modules["refkernels.alignment.align"], "judge_run", _RUN)
     for name, function in _ONCE.items():

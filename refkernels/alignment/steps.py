@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ from typing import Any
 from refkernels.alignment.tensors import Array, CaptureError, TensorFile, json_of
 
 FORMAT, FORMAT_VERSION = "refkernels-capture", 1
-_CALL = re.compile(
-    r"layers/(?P<name>.*)/(?:forward/(?P<forward>\d+)/(?P<out>inputs|outputs)"
-    r"|backward/(?P<backward>\d+)/(?P<back>cotangents|inputs))/(?P<path>[^/]*)",
-    re.DOTALL,
-)
+_ROLES = {  # of a call's tensors, by the pass and the word in their names
+    ("forward", "inputs"): "inputs", ("forward", "outputs"): "outputs",
+    ("backward", "cotangents"): "cotangents", ("backward", "inputs"): "input_gradients",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,11 @@ class LayerCall:
 
     layer: str
     index: int
-    inputs: Mapping[str, Array]
-    outputs: Mapping[str, Array]
-    scalars: Mapping[str, Any]
-    cotangents: Mapping[str, Array]
-    input_gradients: Mapping[str, Array]
+    inputs: Mapping[str, Array] = field(default_factory=dict)
+    outputs: Mapping[str, Array] = field(default_factory=dict)
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    cotangents: Mapping[str, Array] = field(default_factory=dict)
+    input_gradients: Mapping[str, Array] = field(default_factory=dict)
 
 
 class StepTensors:
@@ -91,25 +89,19 @@ class StepTensors:
     @cached_property
     def _calls(self) -> dict[str, tuple[LayerCall, ...]]:
         calls_by_layer: dict[str, dict[int, dict[str, dict[str, Any]]]] = {}
-        for name in (*sorted(self.file), *sorted(self.scalars)):
-            parts = _CALL.fullmatch(name)
-            if parts is None:
+        for full in (*sorted(self.file), *sorted(self.scalars)):
+            layer, *rest = full.rsplit("/", 4)
+            if len(rest) < 4 or not layer.startswith("layers/"):
                 continue
-            backward = parts["backward"] is not None
-            index = int(parts["backward"] if backward else parts["forward"])
-            scalar = name not in self.file
-            where = "scalars" if scalar else parts["out"] or parts["back"]
-            if backward and where == "inputs":
-                where = "input_gradients"
-            call = calls_by_layer.setdefault(parts["name"], {}).setdefault(index, {})
-            value = self.scalars[name] if scalar else self.file[name]
-            call.setdefault(where, {})[parts["path"]] = value
-        kinds = ("inputs", "outputs", "scalars", "cotangents", "input_gradients")
+            stage, index, word, path = rest
+            if (stage, word) in _ROLES and index.isdecimal():
+                calls = calls_by_layer.setdefault(layer.removeprefix("layers/"), {})
+                scalar = full not in self.file
+                role = "scalars" if scalar else _ROLES[stage, word]
+                value = self.scalars[full] if scalar else self.file[full]
+                calls.setdefault(int(index), {}).setdefault(role, {})[path] = value
         return {
-            layer: tuple(
-                LayerCall(layer, index, **{kind: calls[index].get(kind, {}) for kind in kinds})
-                for index in sorted(calls)
-            )
+            layer: tuple(LayerCall(layer, index, **calls[index]) for index in sorted(calls))
             for layer, calls in calls_by_layer.items()
         }
 

@@ -39,15 +39,14 @@ def run(
     for slices, own in zip(parts, gradients, strict=True):
         grads = {"backward": own, "update": reduced}
         calls = [
-            LayerCall("layer", k, {}, {"0": X[rows]}, {}, {"0": np.float32(scale) * DY[rows]}, {})
+            LayerCall("layer", k, {}, {"0": X[rows]}, {}, {"0": np.float32(scale) * DY[rows]})
             for k, rows in enumerate(slices)
         ]
-        shares = [len(LOSSES[rows]) / len(LOSSES) for rows in slices]
+        shares = [np.float32(scale * len(LOSSES[rows]) / len(LOSSES)) for rows in slices]
         losses = [
-            LayerCall("loss", k, {}, {"0": np.float32(LOSSES[rows].mean())}, {},
-                 {"0": np.float32(scale * share)}, {})
+            LayerCall("loss", k, {}, {"0": LOSSES[rows].mean()}, {}, {"0": share})
             for k, (rows, share) in enumerate(zip(slices, shares, strict=True))
-        ]  # fmt: skip
+        ]
         mean = np.concatenate([LOSSES[rows] for rows in slices] or [LOSSES]).mean()
         recorded = {"layer": calls, "loss": losses if captured else []}
         named = {f"gradients/w/{when}": np.float32(grads[when]) for when in grads}
