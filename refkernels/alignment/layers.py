@@ -225,16 +225,12 @@ class _LayerReader:
         for framework_name, name in (*self.layer.parameters.items(), *self.layer.buffers.items()):
             if name not in known:
                 raise NotJudged(f"its {framework_name} is not known")
-        for name, parameter in self._parameters.items():
-            array = self.tensors.parameter(parameter)
+        recorded = {name: self.tensors.parameter(n) for name, n in self._parameters.items()}
+        recorded |= {name: self.tensors.buffer(n) for name, n in self._buffers.items()}
+        for name, array in recorded.items():
             if array is None:
                 raise NotJudged(f"its {name} was not recorded")
             yield name, self._turned(name, array)
-        for name, buffer in self._buffers.items():
-            array = self.tensors.buffer(buffer)
-            if array is None:
-                raise NotJudged(f"its {name} was not recorded")
-            yield name, array
 
     def _turned(self, name: str, array: Array) -> Array:
         turned = self.rank.framework in self.kind.turned and name == "weight"

@@ -186,8 +186,7 @@ def operands(run, call, near, lone, kind):
         for other in others:
             edit = {call.index: with_arguments({key: other})}
             if kind == "order":  # whoever reads it
-                readers = [one for one in run.program.calls if slot in run.needs[one.index]]
-                edit = {one.index: exchanging(run, one, {slot: other}) for one in readers}
+                edit = wherever(run, {slot: other})
                 told["order"] = order(mine, other)
             yield told, edit
         for other_key, _, other in given[j + 1 :] if kind == "exchanged" else ():
@@ -223,12 +222,14 @@ def swapped(run, call, near):
         for other, made in near if slot is not None else ():
             mine = run.values[slot]
             if isinstance(other, int) and other != slot and made.shape == mine.shape:
-                edit = {}
-                for reader in run.program.calls:
-                    needs = run.needs[reader.index]
-                    if slot in needs or other in needs:
-                        edit[reader.index] = exchanging(run, reader, {slot: made, other: mine})
-                yield {"edit": "swapped", "argument": name, "a": slot, "b": other}, edit
+                told = {"edit": "swapped", "argument": name, "a": slot, "b": other}
+                yield told, wherever(run, {slot: made, other: mine})
+
+
+def wherever(run, values, but=lambda function: False):
+    """Other values for slots, whoever reads them, `but` for some functions."""
+    readers = (one for one in run.program.calls if values.keys() & run.needs[one.index])
+    return {one.index: exchanging(run, one, values) for one in readers if not but(one.function)}
 
 
 def exchanging(run, call, values):
@@ -250,11 +251,8 @@ def regrouped(run, call, near):
     for place, values in near:
         parts = isinstance(place, tuple) and place[0] == "parts"
         if parts and values.keys() & run.needs[call.index]:
-            edit = {
-                one.index: exchanging(run, one, values) for one in run.program.calls
-                if values.keys() & run.needs[one.index] and not in_torch.is_view(one.function)
-            }  # fmt: skip
-            yield {"edit": "order", "a": place[1], "order": place[2]}, edit
+            told = {"edit": "order", "a": place[1], "order": place[2]}
+            yield told, wherever(run, values, but=in_torch.is_view)
 
 
 def left_out(run, call, depth=6):
