@@ -147,7 +147,6 @@ def test_imports_by_a_string_are_declared() -> None:
 
 FUNCTIONS = ("kernels", "contexts", "elementwise")  # which have names of their own: exp, matmul
 NAMES_OPS = {  # what frameworks call an op, the adapters' calls, and what a small training steps
-    "alignment/kinds.py",  # GELU by tanh
     "alignment/updates.py",
     "training/null_runs.py",
     "training/steps.py",

@@ -138,8 +138,7 @@ def _rows(run: Run) -> dict[int, tuple[tuple[str | None, ...], list[str]]]:
 
 def _ranks(run: Run) -> Iterator[Suspect]:
     """Ranks that read the same rows: they train on one shard, or shards overlap."""
-    ranks = [rank for rank in run.ranks if rank.lines]
-    for first, second in itertools.combinations(ranks, 2):
+    for first, second in itertools.combinations(run.ranks, 2):
         for line_of_first, line_of_second in _shared_lines(first, second):
             rows = set(line_of_first.rows or ()), set(line_of_second.rows or ())
             if shared := len(rows[0] & rows[1]):
@@ -277,11 +276,8 @@ def _declared(
 def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
     """The settings of each layer, with the arguments of the first captured step's first call."""
     tensors = rank.tensors(rank.steps[0]) if rank.steps else None
-    calls = {name: tensors.calls(name) if tensors else () for name in rank.layers}
-    return {
-        name: settings_of(rank, layer, next(iter(calls[name]), None))
-        for name, layer in rank.layers.items()
-    }
+    calls = {name: call for name in rank.layers if tensors for call in tensors.calls(name)[:1]}
+    return {name: settings_of(rank, layer, calls.get(name)) for name, layer in rank.layers.items()}
 
 
 def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
@@ -300,6 +296,9 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
             if (name in settings[0]) != (partner in settings[1]):
                 not_updated.setdefault("B" if name in settings[0] else "A", []).append(name)
             continue
+        for run, still in (("A", _still(a, name, b, partner)), ("B", _still(b, partner, a, name))):
+            if still:
+                not_updated.setdefault(run, []).append(name)
         settings_a, settings_b = settings[0][name], settings[1][partner]
         decays = settings_a.get("weight_decay") and settings_b.get("weight_decay")
         coupled = ("decoupled_weight_decay",) if types[0] == types[1] and decays else ()
@@ -315,6 +314,13 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     for (param, value_a, value_b), names in changed.items():
         details = {"param": param, "more": len(names) - 1}
         yield Suspect("optimizer", names[0], value_a, value_b, kind="setting", details=details)
+
+
+def _still(rank: Rank, name: str, other: Rank, partner: str) -> bool:
+    """Whether no step that both captured updates a parameter by a gradient, and the other's do."""
+    steps = [rank.tensors(step) for step in set(rank.steps) & set(other.steps)]
+    received = [one.received(name) for one in steps if one.parameter(name, "after") is not None]
+    return bool(received) and all(g is None for g in received) and changes(other, [partner])
 
 
 def _states(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:

@@ -28,10 +28,10 @@ class LayerKind:
     """How a type is judged, an entry of kinds.json. `arguments`: a function's arguments by
     position, where it does not name them; `only`: by setting, the values with which the op is
     known, and else the reason why it is not; `absent`: by param, what leaving it out means, in the
-    frameworks where that is known; `words`: a param's words for False and True; `turned`:
-    frameworks that hold the weight transposed; `classes`: whether x has an axis of classes that is
-    not the last; `with_axis`: the frameworks that have an argument for that axis; `masks`: the op's
-    input for a mask, by the kind of the mask's dtype.
+    frameworks where that is known; `words`: a param's words for False and True; `forms`: by setting
+    and its value, another op; `turned`: frameworks that hold the weight transposed; `classes`:
+    whether x has an axis of classes that is not the last; `with_axis`: the frameworks that have an
+    argument for that axis; `masks`: the op's input for a mask, by the kind of the mask's dtype.
     """
 
     op: str
@@ -39,6 +39,7 @@ class LayerKind:
     only: Mapping[str, tuple[list[Any], str]] = field(default_factory=dict)
     absent: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     words: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    forms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     turned: tuple[str, ...] = ()
     classes: bool = False
     with_axis: tuple[str, ...] = ()
@@ -102,8 +103,8 @@ def kind_of(layer: Layer, settings: Settings) -> LayerKind | str:
     kind = KINDS.get(_type_name(layer))
     if kind is None:
         return "no oracle is known for this type of layer"
-    if kind.op == "gelu" and settings.get("approximate", "none") in (True, "tanh"):
-        kind = replace(kind, op="gelu_tanh")
+    for setting, ops in kind.forms.items():
+        kind = replace(kind, op=ops.get(str(settings.get(setting)), kind.op))
     return kind if settings.get("activation") is None else "an activation is fused into it"
 
 

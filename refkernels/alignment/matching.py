@@ -51,10 +51,7 @@ def matched(a: Rank, b: Rank, names: Mapping[str, str] | None = None) -> Matched
         [layer for layer in called_b if layer.name not in layers.values()],
     )  # fmt: skip
     for name, partner in layers.items():
-        words = {
-            _word(name_in_layer): parameter
-            for name_in_layer, parameter in b.layers[partner].parameters.items()
-        }
+        words = {_word(word): full for word, full in b.layers[partner].parameters.items()}
         for name_in_layer, parameter in a.layers[name].parameters.items():
             partner_of_weight = words.get(_word(name_in_layer))
             if partner_of_weight is not None and partner_of_weight not in parameters.values():

@@ -57,11 +57,8 @@ def weighs_alike(
             if mean and all(loss.size == 1 for loss, _ in answers):
                 part_shares = [weight * float(cotangent.sum()) for _, cotangent in answers]
                 shares.setdefault(name, []).extend(part_shares)
-    return any(
-        len(layer_shares) > 1
-        and max(layer_shares) - min(layer_shares) <= digits * max(layer_shares)
-        for layer_shares in shares.values()
-    )
+    several = [layer for layer in shares.values() if len(layer) > 1]
+    return any(max(layer) - min(layer) <= digits * max(layer) for layer in several)
 
 
 _LossLayer = tuple[str, bool, tuple[tuple[Array, Array], ...]]

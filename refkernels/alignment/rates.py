@@ -173,17 +173,17 @@ def _schedules(printed: Array, r: Array, width: Array) -> Iterator[Schedule]:
 def _peaks(steps: Array, r: Array) -> Iterator[tuple[float, int]]:
     """The highest rate, or one that is not printed, and where the rates' rise ends."""
     tops, top = np.flatnonzero(r == r.max()), float(r.max())
-    first, last = int(tops[0]), int(tops[-1])
-    if not first or top <= 0.0:
+    first, last, start = int(tops[0]), int(tops[-1]), int(np.sum(steps == steps[0])) - 1
+    if first <= start or top <= 0.0:  # a late schedule has its first rate twice
         yield top, 0
         return
     yield from ((top, int(steps[k]) + one) for k in (first, last) for one in (0, 1))
-    slope = float(r[first] - r[0]) / int(steps[first] - steps[0])
+    slope = float(r[first] - r[start]) / int(steps[first] - steps[start])
     yield top + slope, int(steps[first]) + 1
-    before = max(first - 1, 1)
-    slope = float(r[before] - r[0]) / int(steps[before] - steps[0])
+    before = max(first - 1, start + 1)
+    slope = float(r[before] - r[start]) / int(steps[before] - steps[start])
     if slope > 0.0:
-        yield top, int(steps[0]) + round((top - float(r[0])) / slope)
+        yield top, int(steps[start]) + round((top - float(r[start])) / slope)
 
 
 def _factor(part: Array, r: Array, width: Array, peak: float) -> float | None:

@@ -64,7 +64,8 @@ def _local(local: LocalTruth) -> dict[str, Any]:
     for (kind, op, stage), group in table.items():
         sound = [one for one in group if one.attributed and not one.wrong]
         wrong = [one for one in group if one.wrong]
-        figures: dict[str, Any] = {
+        rows.append({
+            "type": kind, "op": op, "stage": stage, "outputs": len(group),
             "elements": sum(one.elements for one in group),
             "over_bound": max((one.over_bound for one in group if one.attributed), default=0.0),
             "over_plain": max(one.over_plain for one in group),
@@ -73,8 +74,7 @@ def _local(local: LocalTruth) -> dict[str, Any]:
             "unattributed": sum(not one.attributed for one in group),
             "unusual": sum(one.unusual for one in sound),
             "one_sided": sum(one.one_sided for one in sound),
-        }
-        rows.append({"type": kind, "op": op, "stage": stage, "outputs": len(group), **figures})
+        })  # fmt: skip
     return {
         "ops": rows,
         "layers": _layers(local),

@@ -106,11 +106,9 @@ _STEP = re.compile(r"step_(\d{6,18})\.safetensors")
 def _read_text(path: Path) -> str:
     try:
         with opened(path) as file:
-            content = file.read()
+            return str(file.read(), "utf-8")
     except ArrayFileError as error:
         raise CaptureError(str(error)) from None
-    try:
-        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CaptureError(f"{path} is not UTF-8 text (byte {error.start}).") from None
 

@@ -67,9 +67,8 @@ def traced(a: Run, b: Run) -> CallComparison | None:
 
 
 def _compared(sides: tuple[Rank, Rank], step: int) -> CallComparison | None:
-    files = [str(rank.tensors(step).file.path) for rank in sides]
     try:
-        found = written_by(TRACES, *files)
+        found = written_by(TRACES, *(str(rank.tensors(step).file.path) for rank in sides))
     except NotInstalled:
         return None
     except ValueError as error:

@@ -82,10 +82,14 @@ def judged_as(run: Run, other: Run) -> Run:
 
 
 def changes(rank: Rank, names: Sequence[str]) -> bool:
-    """Whether a captured step leaves other numbers in a parameter: an optimizer may hold copies."""
-    steps = map(rank.tensors, rank.steps)
-    pairs = [(one.parameter(n), one.parameter(n, "after")) for one in steps for n in names]
-    return any(o is not None and n is not None and not np.array_equal(o, n) for o, n in pairs)
+    """Whether captured steps find or leave other numbers in a parameter: copies may be updated."""
+
+    def numbers(name: str) -> set[bytes]:
+        steps = map(rank.tensors, rank.steps)
+        found = (one.parameter(name, when) for one in steps for when in ("before", "after"))
+        return {array.tobytes() for array in found if array is not None}
+
+    return any(len(numbers(name)) > 1 for name in names)
 
 
 def lost_decays(rank: Rank) -> Iterator[tuple[list[str], float, str]]:

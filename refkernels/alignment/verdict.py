@@ -166,10 +166,8 @@ def _open_reasons(
         after = curve.undecidable_after
         saturated = [] if after is None else [VerdictReason("saturated", {"step": after})]
         return [*saturated, *(reason for side in local for reason in _beyond_bound(side))]
-    reasons = []
-    for reason in (reason for side in local for reason in _unseen_reasons(side)):
-        reasons += [] if reason in reasons else [reason]
-    return reasons
+    reasons = _unseen_reasons(local[0])
+    return reasons + [reason for reason in _unseen_reasons(local[1]) if reason not in reasons]
 
 
 def _beyond_bound(local: LocalTruth) -> list[VerdictReason]:

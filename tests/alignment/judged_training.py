@@ -83,19 +83,11 @@ def accumulated(model, optimizer, x, y, step, over=2):
     return sum(losses) * over / 2
 
 
-def unscaled(*arguments):
-    return accumulated(*arguments, over=1)
-
-
 def overflow(model, step):
     """As a loss scaler does: no update where gradients are not finite."""
     for p in model.parameters() if step == 1 else ():
         p.grad.mul_(float("inf"))
     return step != 1
-
-
-def not_a_number(model, optimizer, x, y, step):
-    return plain(lambda x, y: model(x, y) * float("nan"), optimizer, x, y, step)
 
 
 def clamped(limit):
@@ -106,10 +98,6 @@ def dropping(p, seed):
     model = mlp(nn.Dropout(p))
     torch.manual_seed(seed)
     return model
-
-
-def coupled(parameters):
-    return torch.optim.Adam(parameters, 1e-2, weight_decay=0.1, decoupled_weight_decay=True)
 
 
 WEIGHTS = torch.tensor([0.1, 2.0, 0.7])
@@ -126,17 +114,20 @@ TRAININGS = {
         "model": lambda: Late(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3)),
         "optimizer": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, dampening=0.3),
     },
-    "decoupled": {"optimizer": coupled},
+    "decoupled": {
+        "optimizer": lambda p: torch.optim.Adam(p, weight_decay=0.1, decoupled_weight_decay=True)
+    },
     "bfloat16": {"model": lambda: mlp().bfloat16(), "dtype": torch.bfloat16, "steps": [1]},
     "evaluated": {"train": evaluated},
     "accumulated": {"train": accumulated},
-    "nan": {"train": not_a_number},
+    "nan": {"train": lambda model, *rest: plain(lambda x, y: model(x, y) * float("nan"), *rest)},
     "middle": {"steps": [2]},
     "dropout": {"model": lambda: dropping(0.1, 1)},
     "dropout_other_seed": {"model": lambda: dropping(0.1, 2)},
     "dropout_more": {"model": lambda: dropping(0.2, 1)},
     "not_zeroed": {"train": trained(zero=False)},
-    "unscaled": {"train": unscaled},
+    "unscaled": {"train": lambda *given: accumulated(*given, over=1)},
+    "lost": {"train": trained(lambda model, step: setattr(model.body[0].weight, "grad", None))},
     "skipping": {"train": trained(lambda model, step: step != 1)},
     "overflowing": {"train": trained(overflow)},
     "clamped": {"train": clamped(0.01)},

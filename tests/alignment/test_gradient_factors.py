@@ -1,5 +1,6 @@
 """A gradient that is a multiple of the right one: the factor is known, the reason is not."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from refkernels import registry
 from refkernels.alignment.local import _judged
 from refkernels.alignment.question import CapturedQuestion, NotJudged, Place
 from refkernels.alignment.tensors import norm
-from refkernels.alignment.updates import _refuse_mixed
+from refkernels.alignment.updates import _refuse_mixed, changes
 
 Inputs = dict[str, np.ndarray]
 
@@ -100,6 +101,12 @@ def test_tensors_that_do_not_go_together_are_not_sampled() -> None:
         parts = [*fine, ("c", {"param": param, "m": other}, {"param": param})]
         with pytest.raises(NotJudged, match=why):
             _refuse_mixed(parts, ["param", "m"], ["param"])
+
+
+def test_weights_that_are_copied_behind_an_update_change() -> None:
+    held = [SimpleNamespace(parameter=lambda name, when, x=x: x) for x in np.arange(3.0)]
+    ranks = (SimpleNamespace(steps=steps, tensors=held.__getitem__) for steps in ((0,), (0, 1)))
+    assert [changes(rank, ["w"]) for rank in ranks] == [False, True]
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-160, 1.0, 1e200, np.nan])

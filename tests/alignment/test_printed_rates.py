@@ -60,6 +60,7 @@ FITS: dict[str, tuple[str, str, dict[str, Any]]] = {  # the parameters, which in
     SGDR: ("cosine", "as_asked", {"decay_steps": 20, "restarts": 2}),
     EQUAL: ("cosine", "as_asked", {"warmup_steps": 10, "decay_steps": 30, "restarts": 1}),
     printed(one_cycle, 100): ("cosine", "as_asked", {"decay_steps": 70, "cosine_warmup": True}),
+    printed(lambda k: 1e-3 if k else 7.5e-4, 4): ("constant", "as_asked", {"warmup_steps": 1}),
     "1e-3\n5e-4\n": ("none: one other rate shows no shape", "", {}),
     "1e-3\n5e-4\n7e-4\n2e-4\n9e-4\n": ("none", "", {}),
 }

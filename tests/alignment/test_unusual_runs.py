@@ -37,6 +37,7 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("clamped", "clamped_less"): ("different", "gradients between backward pass and update"),
     ("averaged", "averaged_faster"): ("different", "momentum is 0.1 in A and 0.5 in B"),
     ("averaged", "average_kept"): ("different", "`training` is True in A and False in B"),
+    ("plain", "lost"): ("different", "body.0.weight is not updated in B"),
     ("deep", "frozen"): ("different", "is frozen in B"),
     ("nothing_dropped", "dropout"): ("different", "`bernoulli`, `div 0.9`, `mul` in"),
 }
