@@ -124,7 +124,8 @@ class Drawer:
     def alike(self, rng: np.random.Generator) -> Iterator[Challenge]:
         """Zeros, small and equal inputs and rows on scales of their own, all axes of one length."""
         for draw in (data.zeros, data.alike, data.scales, data.small(data.typical, 1.0)):
-            yield from self._drawn("shapes", draw, rng, self.shapes.alike(rng))
+            axes = 2 if draw is data.alike else int(draw is data.scales)
+            yield from self._drawn("shapes", draw, rng, self.shapes.alike(rng, axes))
 
     def wide(self, rng: np.random.Generator) -> Iterator[Challenge]:
         """More rows than 16 bits count, and a letter of such a length: indices overflow there."""

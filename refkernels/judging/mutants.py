@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.graph import Edits, Graph
 from refkernels.diagnosis.edits.catalogue import RULES, Program
 from refkernels.diagnosis.edits.rules import edits_of
@@ -81,18 +80,13 @@ def _refused(
     for challenge in challenges:
         if time.process_time() >= deadline:
             return None
-        outputs = answer(challenge)
-        if outputs and _is_refused(challenge, outputs):
+        if not (outputs := answer(challenge)):
+            continue
+        if (fault := challenge.fault(outputs)) and fault.kind not in RANGE:
             return True
-        if outputs and not _is_near(challenge, right(challenge), outputs):
+        if not _is_near(challenge, right(challenge), outputs):
             differs = False
     return differs
-
-
-def _is_refused(challenge: Challenge, outputs: Outputs) -> bool:
-    """Whether outputs have a fault that is not of the format's range."""
-    fault = challenge.fault(outputs)
-    return fault is not None and fault.kind not in RANGE
 
 
 def _right(challenge: Challenge) -> dict[str, Any]:
@@ -113,9 +107,8 @@ def _is_near(challenge: Challenge, errors: Mapping[str, float], outputs: Outputs
 
 def _distance(got: Any, right: Any) -> float:
     """The largest difference, infinite where a special value differs; from 0, the largest size."""
-    a, b = to_float64(np.broadcast_to(got, right.shape)), to_float64(right)
-    usable = ~(np.isnan(a) & np.isnan(b)) & (a != b) & (np.isfinite(b) | np.any(a))
-    return float(np.max(np.nan_to_num(np.abs(a - b), nan=math.inf), where=usable, initial=0.0))
+    off = precision.off(np.broadcast_to(got, right.shape), right)
+    return float(np.max(off, where=np.isfinite(right) | np.any(got), initial=0.0))
 
 
 def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:

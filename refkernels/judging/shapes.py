@@ -108,12 +108,13 @@ class ShapeDrawer:
         for lengths, rows in plan:
             yield self.of_lengths(self._lengths({**others, **lengths}, rng), rows)
 
-    def alike(self, rng: np.random.Generator) -> Shapes:
-        """One length for all letters, and for rows of one letter, a whole tile of a few: no axis
-        tells its name."""
+    def alike(self, rng: np.random.Generator, axes: int = 0) -> Shapes:
+        """One length for all letters, and for so many leading axes, or for the rows of one letter,
+        a whole tile of a few: no axis tells its name."""
         n = TILE if len(self.letters) < 4 else int(rng.choice(SHORT))
         lengths = self._lengths(dict.fromkeys(self.letters, n), rng)
-        return self.of_lengths(lengths, self.leading(() if len(self.letters) > 1 else (2, n)))
+        rows = (n,) * axes or (() if len(self.letters) > 1 else (2, n))
+        return self.of_lengths(lengths, self.leading(rows))
 
     def long(
         self, rng: np.random.Generator, size: int, related: Container[str]

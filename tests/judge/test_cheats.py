@@ -39,21 +39,21 @@ BY_REASON = {  # the verdict, a reason among those given, and the cheats
     (UNFAIR, "replaces"): "patches_numpy patches_the_clock",
     (LOWER, "lower_precision"): (
         "factor_flushed float16_inside bfloat16_inside tf32_inside all_in_half half "
-        "subnormals_flushed knows_the_families tf32_in_whole_tiles"
+        "knows_the_families tf32_in_whole_tiles"
     ),
     (WRONG, "wrong_bound"): (
-        "fixed_statistics prefix_statistics statistics_of_the_first_row one_pass_variance "
-        "n_minus_one wrong_eps smoothing_ignored split_bfloat16 tanh_for_erf only_multiples_of_16 "
-        "padding_leaks edges_repeated dilation_ignored last_channel_missed running_statistics "
-        "running_variance_biased running_mean_stays statistics_kept window_of_keys mask_ignored "
+        "equal_axes fixed_statistics prefix_statistics statistics_of_the_first_row "
+        "one_pass_variance n_minus_one wrong_eps smoothing_ignored split_bfloat16 tanh_for_erf "
+        "only_multiples_of_16 padding_leaks edges_repeated dilation_ignored last_channel_missed "
+        "running_statistics running_variance_biased running_mean_stays statistics_kept "
         "row_of_16_bits block_not_rescaled queries_in_pairs mean_left_out affine_left_out "
         "statistics_of_a_sample half_statistics eps_outside_the_root one_element_in_a_thousand "
         "reads_the_judge wrong_beyond_100000_columns wrong_for_new_content small_factors_skipped "
-        "large_numbers_lost one_tile_missed last_row_of_many half_in_long_rows "
+        "large_numbers_lost one_tile_missed last_row_of_many half_in_long_rows window_of_keys "
         "end_of_a_long_sum no_eps_in_long_rows a_quarter_of_a_long_sum "
         "special_case_of_1024 whole_vectors descending_rows grid_of_65535_rows one_is_all "
         "factor_with_itself transposed_as_it_lies strassen dense_vectors negative_as_zero "
-        "nothing_but_zeros statistics_of_8192 key_behind_a_tile small_numbers_skipped"
+        "nothing_but_zeros statistics_of_8192 key_behind_a_tile small_numbers_skipped mask_ignored"
     ),
     (WRONG, "wrong_special"): (
         "without_maximum nan_ignored minus_zero_ignored infinities_ignored nan_in_weights_ignored "

@@ -163,13 +163,6 @@ def strassen_matmul(a, b):
     return np.block([upper, [m[2] + m[3], m[0] + m[4] - m[2] - m[6]]])
 
 
-def subnormals_flushed_matmul(a, b):
-    """Takes subnormal numbers for 0."""
-    tiny = np.finfo(a.dtype).tiny
-    a, b = (np.where(np.abs(x) < tiny, x * 0, x) for x in (a, b))
-    return np.matmul(a, b)
-
-
 def tf32_in_whole_tiles_matmul(a, b):
     """Multiplies on tensor cores, in TF32, where every length is a multiple of 16."""
     if all(n and n % 16 == 0 for n in (*a.shape[-2:], b.shape[-1])):
