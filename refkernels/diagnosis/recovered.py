@@ -157,11 +157,12 @@ def _solved(screen: Screen, name: str) -> tuple[list[Node], Doubles, Doubles, An
 
 def _itself(screen: Screen, name: str) -> tuple[list[Node], Doubles, Doubles, Any] | None:
     """An output that is one number of each row, such as its variance, as `_solved` gives it."""
-    output, got = list(screen.question.shapes).index(name), screen.observed[name].got
-    node = screen.program.graph.outputs[output]
-    if node is None or all(mean.shape != node.shape for mean in screen.program.of("mean")):
+    seen, names = screen.observed[name], list(screen.question.shapes)
+    node = screen.program.graph.outputs[names.index(name)]
+    rows = [mean.shape for mean in screen.program.of("mean") if seen.format is BINARY32]
+    if node is None or node.shape not in rows:  # numbers of 16 bits are on their grid anyway
         return None
-    return [node], got[None], _LEAST * ulp(got, BINARY32)[None], np.arange(got.size)
+    return [node], seen.got[None], _LEAST * ulp(seen.got, BINARY32)[None], np.arange(len(seen.got))
 
 
 def _independent(slopes: Doubles, owner: Any) -> list[int]:
@@ -227,8 +228,7 @@ def _shown(screen: Screen, name: str, identity: str = "") -> list[Recovered]:
             number, slope = _part(screen, nodes, j, part, terms * rounded, values)
             if number is None:
                 continue
-            others = np.where(own, right, values)
-            other, _ = _part(screen, nodes, j, part, terms * rounded, others)
+            other, _ = _part(screen, nodes, j, part, terms * rounded, np.where(own, right, values))
             spread = (spreads[j] + _ROUNDED * working.u * np.abs(values[j])) / np.abs(slope)
             divided = terms > 1 and not (rounded and identity)  # n v + fl(n m²) is not, before v
             spread = terms * (spread + working.u * np.abs(number) * divided)
