@@ -54,8 +54,7 @@ def jointly(op: str | Op, direction: Direction, cases: Sequence[Any]) -> Explana
         explain_kernel(*kernel, lambda *_, k=k: (its[k] for its in edited if its[k]))
         for k, kernel in enumerate(kernels)
     )
-    joint = together(first, others)
-    return joint if is_sure(joint) else found
+    return max(found, together(first, others), key=is_sure)
 
 
 def together(first: Explanation, others: Sequence[Explanation]) -> Explanation:
@@ -94,7 +93,9 @@ def _of_all(candidate: Candidate, others: Sequence[Explanation]) -> Candidate | 
             return None
         solved = "interval" in known and its.details.get("value") != details.get("value", "")
         own = its.evidence or Evidence(-math.inf, 0)
-        again = 0.0 if its is candidate else own.described - its.price * solved
+        told = {k: v.split(OR) for k, v in its.details.items() if isinstance(v, str)}
+        anew = any(str(known.get(k, v[0])).split(OR)[0] not in v for k, v in told.items())
+        again = 0.0 if its is candidate or anew else own.described - its.price * solved
         total += own.bits + again if its.confidence == own.confidence else -math.inf
         units, details = units + own.units, known
     evidence = Evidence(total, units, None, (candidate.cause,))
@@ -110,8 +111,7 @@ def _like(candidate: Candidate, other: Explanation) -> Candidate | None:
 
 def _of_one_length(details: Details, others: Details) -> bool:
     """Whether the whole numbers are the same, but for those of sums of other lengths."""
-    shared = details.keys() & others.keys() - {"wrong"}
-    whole = [key for key in shared if type(details[key]) is int]
+    whole = [k for k in details.keys() & others.keys() - {"wrong"} if type(details[k]) is int]
     return details.get("n") != others.get("n") or all(details[k] == others[k] for k in whole)
 
 
@@ -150,7 +150,7 @@ def _shared(details: Details, others: Details) -> dict[str, Any] | None:
         elif isinstance(details[key], str) and not_of_a_case:
             return None
     solved = details.get("solved") == others.get("solved") is not None
-    if solved or ("part" in details and "interval" in details and "interval" in others):
+    if solved or ({"part", "fitted"} & details.keys() and "interval" in details.keys() & others):
         return _common_interval(shared, others)
     return shared
 

@@ -28,10 +28,6 @@ CASE = CaseFile(
 )
 
 
-def deep(levels: int) -> Any:
-    return functools.reduce(lambda nested, _: [nested], range(levels), 1.0)
-
-
 def meta(**changes: Any) -> Any:
     dtypes = {"input.x": "float32", "output.a.y": "float32"}
     record = {"schema": 1, "kind": "case", "op": "sin", "direction": "forward", "dtypes": dtypes}
@@ -49,17 +45,13 @@ def test_every_bit_comes_back(tmp_path: Path, kind: Any) -> None:
 
 
 def test_names_params_and_meta_come_back(tmp_path: Path) -> None:
-    back = load(save(tmp_path / "deep" / "case.npz", CASE))
+    back = load(path := save(tmp_path / "deep" / "case.npz", CASE))
     assert set(back.outputs) == {"torch", "paddle==3.3.1"}
     assert set(back.outputs["torch"]) == {"y", "mean"}
     for name in ("op", "direction", "params", "environment", "reported", "source"):
         assert getattr(back, name) == getattr(CASE, name)
-    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["case.npz"]
-
-
-def test_no_pickle_is_needed_to_read_it(tmp_path: Path) -> None:
-    with np.load(save(tmp_path / "case.npz", CASE), allow_pickle=False) as archive:
-        assert json.loads(archive["meta"].tobytes())["op"] == "layernorm"
+    assert [*(tmp_path / "deep").iterdir()] == [path]
+    with np.load(path, allow_pickle=False) as archive:
         assert archive["output.torch.y"].dtype == np.float32
 
 
@@ -189,8 +181,8 @@ NOT_KEPT: tuple[dict[str, Any], ...] = (
     {"params": {1: 2}}, {"params": {"eps": float("inf")}}, {"params": {"eps": {1}}},
     {"params": {"eps": 10**400}}, {"params": {"eps": [[1]]}}, {"params": {"eps": "x" * 300}},
     {"outputs": {HALF: {"y": X}}}, {"outputs": {"a": {HALF: X}}}, {"inputs": {HALF: X}},
-    {"op": "layernrom"}, {"direction": "sideways"}, {"reported": deep(3000)},
-    {"reported": deep(50)},
+    {"op": "layernrom"}, {"direction": "sideways"}, *(
+        {"reported": functools.reduce(lambda a, _: [a], range(n), 1.0)} for n in (3000, 50)),
 )  # fmt: skip
 
 

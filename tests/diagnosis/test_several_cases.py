@@ -129,6 +129,13 @@ def test_one_result_that_stands_in_many_places_is_explained(
     assert several_cases.is_sure(agreed)
 
 
+def test_a_factor_of_each_case_is_none_of_all() -> None:
+    grads, tensor = RNG.uniform(-3, 3, (6, 203)).astype(np.float32), np.zeros(203, int)
+    of_each = ({"clipped": g * np.float32(0.1 + k / 99)} for k, g in enumerate(grads))
+    cases = [({"grads": g, "tensor": tensor}, y, {}) for g, y in zip(grads, of_each, strict=True)]
+    assert not several_cases.is_sure(several_cases.jointly("clip_by_global_norm", "forward", cases))
+
+
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 OTHER = X.copy()
 OTHER[1, 0] = 7.0
