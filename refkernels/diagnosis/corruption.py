@@ -7,6 +7,7 @@ results cancel, and of n right elements the largest error, r bounds (1 / n at le
 that is. NaN and infinities count as R = 2^64. What accidents leave behind earns more: a value that
 one flipped bit makes right, log2 R less the choice of the bit; one that stands in another element
 or an input, one float in the t between it and the right one, log2 t less the choice of the element.
+Where 8-bit integers are added, R earns nothing: an accumulator of 16 bits may have wrapped.
 The places of k wrong elements among n cost log2 C(n, k) bits.
 """
 
@@ -45,8 +46,7 @@ def corrupted(
         return None
     counted = block or not apart(problem, output, got, wrong)
     claim = located(CAUSE, output, wrong, counted)
-    gained = _earned(problem, output, got, wrong, log2_ratios)
-    told = replace(claim.prediction, bits_gained=gained)
+    told = replace(claim.prediction, bits_gained=_earned(problem, output, got, wrong, log2_ratios))
     return replace(claim, prediction=told, price=math.log2(math.comb(got.size, number)))
 
 
@@ -89,6 +89,8 @@ def _earned(
         _flipped(got[wrong], exact, _bound_or_rounding(problem, output, got)[wrong], sizes),
         _copied(problem.inputs, got, rounded, wrong),
     )
+    if any(x.dtype.kind in "iu" and x.dtype.itemsize == 1 for x in problem.inputs.values()):
+        sizes = np.zeros(sizes.shape)
     earned = np.zeros(got.shape)
     earned[wrong] = sizes + np.minimum(sizes, count - largest) + left_behind
     return earned
@@ -115,6 +117,5 @@ def _copied(inputs: Arrays, got: Array, rounded: Array, wrong: Array) -> Doubles
     same = np.any([elsewhere, *(to_float64(x) == to_float64(values) for x in in_inputs)], axis=0)
     distance = np.log2(np.maximum(ulp_distance(values, rounded[wrong]).astype(np.float64), 1.0))
     informative = same & ~has_few_bits(to_float64(values), formats.of(got))
-    return np.where(
-        informative, np.maximum(distance - math.log2(got.size + len(in_inputs)), 0.0), 0.0
-    )
+    earned = np.maximum(distance - math.log2(got.size + len(in_inputs)), 0.0)
+    return np.where(informative, earned, 0.0)

@@ -120,8 +120,7 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | 
         return _flushed_terms(problem, output, got, wrong)
     exact = np.abs(np.asarray(problem.truth.reference[output]))
     tiny = formats.of(got).min_normal
-    holds_subnormals = bool(np.any((size > 0.0) & (size < tiny)))
-    affected = np.zeros(got.shape, bool) if holds_subnormals else exact < tiny
+    affected = (exact < tiny) & ~np.any((size > 0.0) & (size < tiny))
     flushed_inputs = precision.without_subnormals(problem)
     if flushed_inputs and not affected[wrong].all():
         answer = problem.ask(flushed_inputs)
@@ -167,8 +166,8 @@ def unwritten(
     lost = not np.any(values) and bool(np.min(size[wrong]) > np.max(size[~wrong], initial=0.0))
     counted = rival or lost or not separated(problem, output, got, wrong)
     by_chance = _bits_of_block(problem, output, telling, wrong) < Evidence.MATCHED
-    computed = bool(formats.computed_nans(values).any())
-    bits_gained = np.zeros(got.shape) if by_chance or computed else None
+    earns = not (by_chance or formats.computed_nans(values).any())
+    bits_gained = None if earns else np.zeros(got.shape)
     claim = located("unwritten_elements", output, wrong, counted, value=str(values[0]))
     prediction = replace(claim.prediction, bits_gained=bits_gained)
     return replace(claim, prediction=prediction, parameters=1, price=2.0 * math.log2(got.size))

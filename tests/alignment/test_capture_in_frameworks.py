@@ -125,37 +125,23 @@ def _called(tensors: StepTensors) -> list[Any]:
 
 @pytest.mark.parametrize("step", CHOSEN)
 @pytest.mark.parametrize("framework", NAMES)
-def test_outputs_are_the_inputs_of_the_layers_behind(
-    framework: str, step: int, trained: Trained
-) -> None:
-    tensors = trained(framework, "sgd").rank.tensors(step)
-    embed, first, act, second, norm, head = _called(tensors)
-    same = np.testing.assert_array_equal
-    same(first.inputs["0"], embed.outputs["0"])
-    same(act.inputs["0"], first.outputs["0"])
-    same(second.inputs["0"], act.outputs["0"])
-    same(norm.inputs["0"], second.outputs["0"] + embed.outputs["0"])
-    same(head.inputs["0"], norm.outputs["0"])
-    import tiny_training
-
-    assert set(embed.inputs) == {"0"}
-    same(embed.inputs["0"], tiny_training.IDS[step % 6])
-    same(tensors.file.get("batch/targets"), tiny_training.TARGETS[step % 6])
-
-
-@pytest.mark.parametrize("step", CHOSEN)
-@pytest.mark.parametrize("framework", NAMES)
-def test_input_gradients_are_each_calls_own_part(
+def test_values_and_gradients_pass_from_layer_to_layer(
     framework: str, step: int, trained: Trained
 ) -> None:
     """embed's output goes to two consumers; its cotangent is the sum of their parts, in float32."""
-    tensors = trained(framework, "adamw").rank.tensors(step)
+    import tiny_training
+
+    tensors, same = trained(framework, "sgd").rank.tensors(step), np.testing.assert_array_equal
     embed, first, act, second, norm, head = _called(tensors)
-    same = np.testing.assert_array_equal
-    same(norm.cotangents["0"], head.input_gradients["0"])
-    same(second.cotangents["0"], norm.input_gradients["0"])
-    same(act.cotangents["0"], second.input_gradients["0"])
-    same(first.cotangents["0"], act.input_gradients["0"])
+    for before, after in ((embed, first), (first, act), (act, second), (norm, head)):
+        same(after.inputs["0"], before.outputs["0"])
+    same(norm.inputs["0"], second.outputs["0"] + embed.outputs["0"])
+    assert set(embed.inputs) == {"0"}
+    same(embed.inputs["0"], tiny_training.IDS[step % 6])
+    same(tensors.file.get("batch/targets"), tiny_training.TARGETS[step % 6])
+    embed, first, act, second, norm, head = _called(trained(framework, "adamw").rank.tensors(step))
+    for before, after in ((first, act), (act, second), (second, norm), (norm, head)):
+        same(before.cotangents["0"], after.input_gradients["0"])
     same(embed.cotangents["0"], first.input_gradients["0"] + norm.input_gradients["0"])
     assert embed.input_gradients == {}
 

@@ -72,12 +72,22 @@ for place in (gathered, np.s_[::4, 39]):  # neighbours in size or place
 x = normal(500)
 x[7] = np.nan
 of("atan", {"x": x}).never(CAUSE, put(lambda x: np.arctan(x), 7, 1.0))
-x = -np.square(
-    np.linspace(0.0, 12.0, 600)
-)  # in order of size, what underflows leaves one value too
+x = -np.square(np.linspace(0.0, 12.0, 600))  # what underflows leaves one value too
 of("exp", {"x": x}, float).unsure(UNWRITTEN, lambda x: np.where(x < -100.0, 0.0, np.exp(x)))
 fault = of("cumsum", {"x": abs(normal(1000))})  # nothing underflows at the largest values
 fault.consistent(UNWRITTEN, put(lambda x: x.astype(float).cumsum(), np.s_[-5:], 0.0))
+
+
+def wrapped(a: Any, b: Any, **_: Any) -> Any:
+    """Parts of 64 products, each added in int16."""
+    parts = a.reshape(32, 8, 64).swapaxes(0, 1).astype(int) @ b.reshape(8, 64, 24)
+    return parts.astype(np.int16).sum(0, dtype=np.float32)
+
+
+shapes = {"a": (32, 512), "b": (512, 24)}
+whole = {name: RNG.integers(-60, 60, shape, np.int8) for name, shape in shapes.items()}
+fault = of("scaled_matmul", {**whole, "scale_a": np.float32(1), "scale_b": np.float32(1)})
+fault.consistent(CAUSE, wrapped)  # 2^16 off in a few elements, which nothing else sets apart
 
 
 @planting.each(PLANTED)
