@@ -90,10 +90,10 @@ def _flushed(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
     restored = {n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}
     standard = challenge.standard({n: formats.of(a) for n, a in restored.items()})
     for name in restored.keys() & standard.reference.keys():
-        got, exact = restored[name], np.asarray(standard.reference[name])
-        if got.shape == exact.shape:
-            lost = (np.abs(exact) < standard.formats[name].min_normal) & (got == 0.0)
-            restored[name] = np.where(lost, standard.rounded[name], got).astype(got.dtype)
+        got, right = restored[name], standard.rounded[name]
+        if got.shape == right.shape:
+            subnormal = (np.abs(right) < standard.formats[name].min_normal) & (right != 0.0)
+            restored[name] = np.where(subnormal & (got == 0.0), right, got).astype(got.dtype)
     op, direction, format = challenge.op, challenge.direction, challenge.format
     forms = [*definition(op).of(direction).forms.values()]
     forms += op.real_function.forms if op.real_function and direction == "forward" else ()

@@ -89,7 +89,7 @@ fault("constant_normaliser", lambda dy, x: softmax(x) * dy)
 dx = lambda dy, x, over=0: softmax(x) * (dy - (softmax(x) * dy).sum(over, keepdims=True))  # noqa: E731
 fault("reduced_over_rows", dx)
 fault("reduced_over_rows", partial(dx, over=1))
-fault.consistent("other_axis", partial(dx, over=(0, 1, 2)))  # one number, as a constant would be
+fault("other_axis", partial(dx, over=(0, 1, 2)))  # one number; a constant would be one by chance
 fault = of("log_softmax", CUBE)
 dx = lambda dy, x: dy - softmax(x) * dy.sum(1, keepdims=True)  # noqa: E731
 fault("reduced_over_rows", dx)

@@ -133,7 +133,7 @@ def test_every_number_is_in_the_evidence(kind: str, lang: str) -> None:
     words = [*WORDS[lang].values()]
     for cause in CAUSES.values():
         words += [cause[lang], cause["todo"][lang]]
-    known = {*forms(explanation.evidence), *forms(words)}
+    known = {*forms(explanation.to_dict()), *forms(words)}
     numbers = NUMBER.findall(unfenced(explanation.to_markdown(lang)))
     assert len(numbers) >= 5
     assert [number for number in numbers if number not in known] == []
