@@ -126,7 +126,7 @@ FAULTS: dict[str, tuple[Callable[[Program], Iterator[Edits]], str]] = {
     ),
     "no scale": (
         by_rule("factor_missing", part=lambda node: is_number(through(node))),
-        f"{TERM} scale_missing sum_for_mean divisor_differs constant_differs",
+        f"{TERM} scale_missing sum_for_mean divisor_differs constant_differs param_differs",
     ),
     "stop-gradient": (by_rule("stop_gradient"), "stop_gradient constant_statistics constant_mean"),
     "narrow value": (
@@ -161,10 +161,10 @@ def question(op: Any, direction: Any, rng: Any, large: bool) -> tuple[dict[str, 
 def _with_rows(op: Any, direction: Any, arrays: dict[str, Any]) -> dict[str, Any]:
     takes = definition(op).of(direction).signature.takes
 
-    def first(name: str, array: Any) -> str:
-        """The letter of the first axis."""
+    def first(name: str, array: Any) -> tuple[str, tuple[int, ...]]:
+        """The letter of the first axis, and its length."""
         own = takes[name].own
-        return "..." if array.ndim > len(own) else own[0] if own else ""
+        return "..." if array.ndim > len(own) else own[0] if own else "", array.shape[:1]
 
     largest = max(arrays, key=lambda name: arrays[name].size)
     alike = {n for n, a in arrays.items() if first(n, a) == first(largest, arrays[largest])}
