@@ -46,16 +46,14 @@ class Order:
     @functools.cached_property
     def tree(self) -> SummationTree:
         """The tree, with the bias as its last leaf."""
+        bare = self.bare
+        if not self.bias:
+            return bare
         if self.bias == "start":
-            tree = _inserted(self.bare, 0)
+            tree = _inserted(bare, 0)
             fused = [0, *(leaf for leaf in tree.fused if leaf >= 0)]
             return tree.with_fused(fused) if "FMA" in self.products else tree
-        first, bare = self.bias == "first", self.bare
-        return (
-            _inserted(bare, _chain_end(bare, self.first) if first else bare.root)
-            if self.bias
-            else bare
-        )
+        return _inserted(bare, _chain_end(bare, self.first) if self.bias == "first" else bare.root)
 
     @property
     def bias_last(self) -> Order:

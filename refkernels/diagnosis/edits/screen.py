@@ -291,10 +291,12 @@ class Screen:
             return None  # an axis of another length has no place here
         if elsewhere or not self.others:
             return own
-        others = [case.predicted(self._in(case, changes)) for case in self.others]
-        each = [own, *(predicted for predicted in others if predicted is not None)]
-        named = ((name, [predicted[name] for predicted in each]) for name in self.names)
-        return None if None in others else {n: np.concatenate(parts) for n, parts in named}
+        each = [own]
+        for case in self.others:
+            if (there := case.predicted(self._in(case, changes))) is None:
+                return None
+            each.append(there)
+        return {name: np.concatenate([one[name] for one in each]) for name in self.names}
 
     def _count(self, nodes: Collection[Node]) -> None:
         self.spent += self._cost(nodes)
