@@ -36,6 +36,7 @@ Forms = Mapping[str, Formula]
 Named = Mapping[str, Any]
 Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
 Tier = Callable[[Direction, Canonical, Question], "Drafted | None"]
+_DIGITS = 48  # of an element's number
 
 
 class Pass(NamedTuple):
@@ -124,8 +125,8 @@ class Formulas:
         params: Named,
     ) -> dict[str, npt.NDArray[np.intp]]:
         """The flat indices of the elements of each input on which an output's element depends."""
-        places = {  # from 1, because an op's `prepare` fills in zeros
-            name: np.arange(1, array.size + 1, dtype=np.float64).reshape(array.shape)
+        places = {  # above 0, which an op's `prepare` fills in, and below 1, as what is drawn is
+            name: np.ldexp(np.arange(1.0, array.size + 1.0), -_DIGITS).reshape(array.shape)
             if self.of(direction).signature.takes[name].kind in ("float", "low")
             else array
             for name, array in inputs.items()
@@ -144,10 +145,9 @@ class Formulas:
             array = question.arrays[name]
             if name in places and array is not None and array.dtype.kind not in "iub":
                 rows = question.signature.takes[name].rows
-                inside[name] = array[slices if rows else (slice(None), *slices)]
-        return {
-            name: np.unique(array[array > 0]).astype(np.intp) - 1 for name, array in inside.items()
-        }
+                part = array[slices if rows else (slice(None), *slices)]
+                inside[name] = np.ldexp(np.unique(part[part > 0]), _DIGITS).astype(np.intp) - 1
+        return inside
 
     def names(self, direction: Direction, question: Canonical) -> tuple[str, ...]:
         """The outputs that exist: an absent input has no gradient, an absent state no new value."""
