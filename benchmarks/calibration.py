@@ -34,7 +34,6 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import drawn
-from diagnosis import kept
 
 import refkernels
 from refkernels import registry
@@ -308,6 +307,14 @@ def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
         "false": [record for record in records if false(record)],
         "evidence": dict(sorted(evidence.items())),
     }
+
+
+def kept(journal: Path | None) -> list[dict[str, Any]]:
+    """The records of a journal, without a last line that was cut off."""
+    if journal is None or not journal.exists():
+        return []
+    lines = journal.read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def main() -> int:

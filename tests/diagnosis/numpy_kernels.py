@@ -15,6 +15,14 @@ def normal(*shape: int, seed: int = 0, scale: float = 1.0) -> Any:
     return (scale * np.random.default_rng(seed).standard_normal(shape)).astype(F)
 
 
+def cut(values: Any, dtype: Any) -> Any:
+    """The values truncated: rounded to nearest, and moved one step back where that is larger."""
+    near = values.astype(dtype)
+    larger = np.abs(near.astype(np.float64)) > np.abs(values.astype(np.float64))
+    unsigned = np.dtype(f"u{near.dtype.itemsize}")
+    return (near.view(unsigned) - larger.astype(unsigned)).view(near.dtype)
+
+
 # --- functions ------------------------------------------------------------------------------------
 
 
@@ -36,6 +44,12 @@ def gelu_tanh(x: Any) -> Any:
 
 def gelu(x: Any) -> Any:
     return (x * (1 + ERF(x / math.sqrt(2))) / 2).astype(x.dtype)
+
+
+def gelu_in_steps(x: Any) -> Any:
+    """As a library computes it in float32: the sum with 1 cancels."""
+    kind = x.dtype.type
+    return kind(0.5) * x * (kind(1) + ERF(x * kind(math.sqrt(0.5))).astype(x.dtype))
 
 
 # --- rows -----------------------------------------------------------------------------------------

@@ -13,13 +13,14 @@ import ml_dtypes
 import numpy as np
 import planting
 from hunting import one_in
-from numpy_kernels import ERF, F, layernorm, log_softmax, normal, softmax
+from numpy_kernels import ERF, F, cut, layernorm, log_softmax, normal, softmax
 
 from refkernels.arithmetic import formats
 from refkernels.contexts.special_functions import FAST, ex2, lg2, rcp
 
 PLANTED: list[planting.Planted] = []
 of = partial(planting.Asked, PLANTED)
+BF16 = ml_dtypes.bfloat16
 RNG = np.random.default_rng(31)
 
 
@@ -231,6 +232,49 @@ given = {"x": wide(500), "target": RNG.uniform(0.01, 1, 500)}
 fault = of("kl_div", given, float, reduction="none")
 fault("float32_functions", lambda x, target: target * (cast(np.log(cast(target))) - x))
 fault(None, lambda x, target: target * (np.log(target) - x))
+
+# --- truncated, and in narrow formats -------------------------------------------------------------
+
+PRODUCT = {"x": normal(24, 64), "weight": normal(24, 64, seed=1)}
+LINES = {"x": 10 + normal(48, 64), "weight": normal(64, seed=1)}
+
+
+def by_statistics(x: Any, weight: Any, kept: Any) -> Any:
+    mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    mean, rstd = (kept(a).astype(F) for a in (mean, 1 / np.sqrt(var + F(1e-5))))
+    return (x - mean) * rstd * weight
+
+
+def by_squares(x: Any, weight: Any) -> Any:
+    mean = x.mean(-1, keepdims=True)
+    return (x - mean) / np.sqrt(np.square(x).mean(-1, keepdims=True) - mean**2 + F(1e-5)) * weight
+
+
+def accumulated(x: Any, weight: Any, format: Any) -> Any:
+    total = np.zeros((24, 24), F)
+    for k in range(64):
+        total = cast(total + x[:, k : k + 1] * weight[:, k], format)
+    return total
+
+
+fault = of("linear", PRODUCT, float)
+fault("truncated_output", lambda x, weight: cut(x @ weight.T, F))
+fault("truncated_output", lambda x, weight: cut(x @ weight.T, BF16))
+fault = of("linear", PRODUCT)
+fault("bf16_inputs", lambda x, weight: cast(x, BF16) @ cast(weight, BF16).T)
+fault("truncated_inputs", lambda x, weight: cut(x, BF16).astype(F) @ cut(weight, BF16).astype(F).T)
+fault.consistent("fp16_accumulation", partial(accumulated, format=np.float16))
+fault = of("linear", {**PRODUCT, "x": PRODUCT["x"] * F(2.0**-18)})  # below its normal numbers
+fault("fp16_inputs", lambda x, weight: cast(x, np.float16) @ cast(weight, np.float16).T)
+fault = of("layernorm", LINES)
+fault("truncated_statistics", partial(by_statistics, kept=partial(cut, dtype=np.float16)))
+fault = of("layernorm", {**LINES, "x": LINES["x"] + 290})
+fault("naive_variance", by_squares)
+x = RNG.uniform(-3e4, 3e4, 2000).astype(F)
+of("sin", {"x": x}).consistent("argument_reduction", lambda x: np.sin(x % F(2 * math.pi)))
+x = RNG.uniform(0.1, 3.0, 600).astype(F)
+fast = lambda x: np.exp(x) * (1 + 2.0**-16 * RNG.uniform(-1, 1, 600))  # noqa: E731
+of("exp", {"x": x}, float).consistent("fast_approximation", fast)
 
 # --- one result in a narrower format ------------------------------------------------------------
 

@@ -195,6 +195,9 @@ fault("constant_mean", lambda **a: {"dx": norm_dx(**a, mean=False)})
 fault("constant_variance", lambda **a: {"dx": norm_dx(**a, variance=False)})
 fault("constant_statistics", lambda **a: {"dx": norm_dx(**a, mean=False, variance=False)})
 fault("weight_missing_in_dx", lambda dy, x, weight: {"dx": norm_dx(dy, x)})
+fault = of("layernorm", {**BACK, "bias": AFFINE["bias"]})
+exchanged = lambda dy, x, **_: {"dweight": dy.sum(0), "dbias": (dy * layernorm(x)).sum(0)}  # noqa: E731
+fault("swapped_weight_bias_grad", exchanged)
 fault = of("rms_norm", BACK)
 fault(None, rms_gradients)
 fault("constant_statistics", partial(rms_gradients, variance=False))
@@ -267,6 +270,9 @@ hole = lambda a, b: without(a, 40, 56) @ without(b.T, 40, 56).T  # noqa: E731
 fault("part_of_sum_left_out", hole, n=96, start=40, stop=56)
 fault = of("linear", LAYER)
 fault(None, lambda x, weight, bias: x @ weight.T + bias)
+fault("doubled_bias", lambda x, weight, bias: x @ weight.T + 2 * bias)
+fault("sign_error", lambda x, weight, bias: -(x @ weight.T + bias))
+fault("permuted", lambda x, weight, bias: np.roll(x @ weight.T + bias, 5, 0))
 fault("fused_relu", lambda x, weight, bias: np.maximum(x @ weight.T + bias, 0))
 applied = lambda x, weight, bias: silu(x @ weight.T + bias)  # noqa: E731
 fault("fused_activation", applied, function="x / (1 + exp(-x))")
@@ -277,6 +283,8 @@ for axis, scale in ((None, "the tensor"), (1, "each row")):
     y = lambda x, weight, bias, axis=axis: int8(x, axis) @ int8(weight, 1).T + bias  # noqa: E731
     scales = "each row" if axis else f"{scale}, each row"
     fault("quantised_activations", y, inputs="x, weight", bits=8, scale=scales)
+fault = of("linear", {**LAYER, "weight": normal(64, 64, seed=1), "bias": normal(64, seed=2)})
+fault("transposed_weight", lambda x, weight, bias: x @ weight + bias)
 fault = of("conv1d", {"x": normal(2, 3, 40), "weight": normal(4, 3, 3, seed=1)})
 fault(None, conv1d)
 fault("index_reversed", lambda x, weight: conv1d(x, weight[..., ::-1]), part="weight", axis=2)
@@ -335,6 +343,19 @@ centre = lambda x: x.mean(-1, keepdims=True)  # noqa: E731
 counted = lambda x: x.var(-1, keepdims=True) + F(206 / 50) * centre(x) ** 2 + F(1e-5)  # noqa: E731
 to_a_block = lambda x: (x - centre(x)) / np.sqrt(counted(x))  # noqa: E731
 of("layernorm", {"x": 2 + normal(16, 50)})("padded_variance", to_a_block, n=50, padded=256)
+fault = of("layernorm", {"x": 1 + normal(16, 50)})
+
+
+def padded(x: Any, counted: int = 50, lanes: int = 0) -> Any:
+    """The mean over 64 elements, the variance over so many, of so many lanes beyond the row."""
+    d = x - x.sum(-1, keepdims=True) / F(64)
+    more = lanes * np.square(x.sum(-1, keepdims=True) / F(64))
+    return d / np.sqrt((np.square(d).sum(-1, keepdims=True) + more) / counted + F(1e-5))
+
+
+fault("padded_divisor", padded)
+fault("padded_divisor", partial(padded, counted=64))
+fault("padded_row", partial(padded, counted=64, lanes=14))
 fault = of("sum", {"x": normal(40, 3000)})  # long rows, of which few are read
 fault("dropped_tail", lambda x: x[:, :2944].sum(-1), n=3000, dropped=56)
 for op, divisor in (("sum", 1), ("mean", 1000)):

@@ -99,7 +99,14 @@ FAULTS += one_in(
     [planted for planted in PLANTED if planted[0] not in {name for name, *_ in FAULTS}],
     itemgetter(0),
 )
-FAULTS = one_in(8, FAULTS, itemgetter(0))  # of each op's; `benchmarks/diagnosis.py` tries all
+HARD = {
+    ("nll", "all_rows_denominator"),  # one number, 5.8 times the plain algorithm's error
+    ("hardsigmoid", "slope_of_a_fifth"),  # all 0 beside the bend, as of x in float16
+    ("atan2", "sign_of_abscissa_gradient"),  # the sign of one of two outputs
+    ("sgd", "float32_hyperparameters"),  # seen in float64 alone
+}
+FAULTS = one_in(8, FAULTS, itemgetter(0))  # of each op's; `make hunt` tries all
+FAULTS += [p for p in PLANTED if (p[0], cause(p)) in HARD and p not in FAULTS]
 
 
 @pytest.mark.parametrize(
