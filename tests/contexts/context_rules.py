@@ -78,8 +78,15 @@ def outside(value: Any, truth: Any) -> list[int]:
     return places
 
 
-def known(value: Any) -> int:
-    return int(np.isfinite(value.radius).sum())
+def outside_double_double(value: Any, truth: Any) -> list[int]:
+    places = []
+    columns = (value.head, value.tail.mid, value.tail.radius, truth.data)
+    for i, (h, m, r, z) in enumerate(zip(*(x.flat for x in columns), strict=True)):
+        if np.isfinite(r) and z.is_finite():
+            off = abs(z - flint.arb(float(h)) - flint.arb(float(m)))
+            if off > flint.arb(float(r)):
+                places.append(i)
+    return places
 
 
 UNARY = {

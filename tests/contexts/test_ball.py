@@ -1,64 +1,16 @@
-"""Every rule of Ball holds the exact value, against Arb at a point of each input's ball.
-
-REFKERNELS_HUNT multiplies the number of enclosures.
-"""
+"""What Ball decides, and what it knows nothing of. (Its rules: test_enclosures.)"""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from context_rules import BINARY, NAMES, ROWS, UNARY, arb_of, doubles, known, outside, points, radii
+from context_rules import BINARY, UNARY, arb_of, doubles, outside, points, radii
 from hunting import HUNT
 
 from refkernels.contexts import Arb, Ball
 
 N = 400 * HUNT
 B = Ball()
-
-
-@pytest.mark.parametrize("name", UNARY)
-def test_rules_of_one_argument_hold_the_exact_value(name: str) -> None:
-    rng = np.random.default_rng(1)
-    mid = doubles(rng, N)
-    radius = radii(rng, mid)
-    if name in NAMES:  # beyond, Arb takes its time
-        mid = np.where(np.abs(mid) < 2000.0, mid, np.sign(mid) * 700.0)
-        radius = np.minimum(radius, 100.0)
-    exact = points(rng, mid, radius)
-    value = UNARY[name](B, B.value(mid, radius))
-    with Arb(1200) as xp:
-        truth = UNARY[name](xp, arb_of(exact, mid.shape, xp))
-        assert outside(value, truth) == []
-    assert known(value) > N // 8
-
-
-@pytest.mark.parametrize("name", BINARY)
-def test_rules_of_two_arguments_hold_the_exact_value(name: str) -> None:
-    rng = np.random.default_rng(2)
-    a, b = doubles(rng, N), doubles(rng, N)
-    b = np.where(rng.random(N) < 0.2, np.nextafter(a, -a), b)  # next to one another
-    p, q = radii(rng, a), radii(rng, b)
-    exact = points(rng, a, p), points(rng, b, q)
-    value = BINARY[name](B, B.value(a, p), B.value(b, q))
-    with Arb(4000) as xp:
-        truth = BINARY[name](xp, *(arb_of(numbers, a.shape, xp) for numbers in exact))
-        assert outside(value, truth) == []
-    assert known(value) > N // 8
-
-
-@pytest.mark.parametrize("name", ROWS)
-@pytest.mark.parametrize("shape", [(5, 1), (7, 3), (4, 33)], ids=str)
-def test_rules_of_rows_hold_the_exact_value(name: str, shape: tuple[int, int]) -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(2 * HUNT):
-        mid = doubles(rng, shape[0] * shape[1])
-        radius = radii(rng, mid)
-        exact = points(rng, mid, radius)
-        value = ROWS[name](B, B.value(mid.reshape(shape), radius.reshape(shape)))
-        with Arb(4000) as xp:
-            truth = ROWS[name](xp, arb_of(exact, shape, xp))
-            assert outside(value, truth) == []
-        assert value.shape == truth.shape
 
 
 def test_a_comparison_is_decided_only_where_every_point_agrees() -> None:

@@ -9,10 +9,9 @@ import flint
 import numpy as np
 import pytest
 from context_kernels import delivered, exceeds, kernel_of, kernels
+from context_rules import outside, outside_double_double
 from hunting import HUNT
-from test_ball import outside as outside_ball
 from test_bound import ARITHMETICS, dtype_of
-from test_double_double_context import outside as outside_double_double
 
 from refkernels.contexts import Arb, Ball, CommonErrors, DoubleDouble
 from refkernels.contexts.context import FUNCTIONS
@@ -85,7 +84,7 @@ def test_arb_lies_in_double_double_and_ball(part: int) -> None:
         readings = [formula(seed)(xp, xp.array(x), xp.array(y)) for xp in (Ball(), DoubleDouble())]
         with Arb(1000) as arb:
             truth = formula(seed)(arb, arb.array(x), arb.array(y))
-            assert outside_ball(readings[0], truth) == [], seed
+            assert outside(readings[0], truth) == [], seed
             assert outside_double_double(readings[1], truth) == [], seed
             assert all(isinstance(z, flint.arb) for z in truth.data.flat)
         finite += int(np.isfinite(readings[1].tail.radius).sum())
