@@ -18,12 +18,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import bytecode
+import cold_start
 import numba
 import numpy as np
 import peers
 import sections
-import starting
 import sweeping
 import tables
 import whole_ops
@@ -46,8 +45,8 @@ def plan(torch: peers.Torch, quick: bool) -> list[Section]:
     """(name, how to run it), in order; every size from small to large."""
     scale = 0.02 if quick else 1.0
     steps: list[Section] = [
-        ("startup", lambda: starting.startup(8.0 * scale)),
-        ("startup of first answers", lambda: starting.first_answers(1 if quick else 3)),
+        ("startup", lambda: cold_start.startup(8.0 * scale)),
+        ("startup of first answers", lambda: cold_start.first_answers(1 if quick else 3)),
     ]
 
     def add(name: str, step: Callable[..., Iterator[Row]], *arguments: Any, seconds: float) -> None:
@@ -125,7 +124,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
     parser.add_argument("--without", action="append", default=[], help="A section. Repeatable.")
     arguments = parser.parse_args()
-    bytecode.keep()
+    cold_start.keep_bytecode()
     began = time.perf_counter()
     torch = peers.Torch(numba.get_num_threads())
     try:
