@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.convolution_ref import geometry
 from refkernels.convolution_ref.formulas import (
     columns_of,
     dbias,
@@ -18,16 +19,7 @@ from refkernels.convolution_ref.formulas import (
     product,
     windows,
 )  # fmt: skip
-from refkernels.convolution_ref.geometry import (
-    Axis,
-    Padding,
-    Places,
-    Source,
-    needed,
-    swapped,
-    undilated,
-    unstrided,
-)  # fmt: skip
+from refkernels.convolution_ref.geometry import Axis, Padding, Places, Source
 from refkernels.ops import Fault, PerOutput
 from refkernels.ops.formula import Formula
 
@@ -77,7 +69,7 @@ def _padded(beyond: Padding) -> tuple[Fault, Fault]:
 
 
 def _unstrided_dweight(xp: Any, dy: Any, source: Source, **_: Any) -> Any:
-    return _dweight_at(xp, dy, source, source.grid.changed(unstrided).windows)
+    return _dweight_at(xp, dy, source, source.grid.changed(geometry.unstrided).windows)
 
 
 def _narrow_col2im(xp: Any, above: Any, weight: Any, **_: Any) -> Any:
@@ -118,9 +110,10 @@ def _bias_after_rounding(xp: Any, x: Any, weight: Any, bias: Any = None, **_: An
 
 
 FAULTS = (
-    _of_places("dilation_ignored", undilated),
-    _of_places("padding_at_front", swapped),
-    _of_places("padding_as_same", needed),
+    _of_places("dilation_ignored", geometry.undilated),
+    _of_places("padding_at_front", geometry.swapped),
+    _of_places("padding_causal", geometry.causal),
+    _of_places("padding_as_same", geometry.needed),
     *_padded("replicated"),
     *_padded("reflected"),
     *_padded("circular"),

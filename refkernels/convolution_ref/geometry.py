@@ -151,6 +151,11 @@ def swapped(axis: Axis) -> Axis:
     return axis._replace(low=axis.high, high=axis.low)
 
 
+def causal(axis: Axis) -> Axis:
+    """With all of the padding at the front."""
+    return axis._replace(low=axis.low + axis.high, high=0)
+
+
 def needed(axis: Axis) -> Axis:
     """With only the padding that y's windows need, the larger part at the end."""
     zeros = max((axis.out - 1) * axis.stride + axis.reach - axis.length, 0)

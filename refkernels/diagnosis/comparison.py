@@ -87,8 +87,7 @@ def share(problem: Problem, output: str, first: Array, second: Array) -> float:
     and 1; where NaN or infinities are out of place, its share of those elements."""
     reference = problem.truth.reference[output]
     exact = np.asarray(reference)
-    special = [_misplaced(got, reference.round(formats.of(got))[0]) for got in (first, second)]
-    counts = [int(np.count_nonzero(mask)) for mask in special]
+    counts = [_misplaced(got, reference.round(formats.of(got))[0]) for got in (first, second)]
     if any(counts):
         return counts[0] / sum(counts)
     a, b = to_float64(first), to_float64(second)
@@ -103,10 +102,9 @@ def share(problem: Problem, output: str, first: Array, second: Array) -> float:
     )
 
 
-def _misplaced(got: Array, rounded: Array) -> Array:
+def _misplaced(got: Array, rounded: Array) -> int:
     finite = np.isfinite(got) & np.isfinite(rounded)
-    result: Array = np.logical_not(finite | evidence.same(got, rounded))
-    return result
+    return int(np.count_nonzero(~(finite | evidence.same(got, rounded))))
 
 
 def _cause(

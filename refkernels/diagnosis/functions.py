@@ -28,7 +28,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
         # An edit of the program has the bound of one form, which another function's others exceed.
         others = (f.name for f in FUNCTIONS if f.forms and f.name != problem.op.name)
         for other in others if problem.op.real_function else ():
-            told = {"function": problem.op.name, "other": other}
+            told = {"part": problem.op.inputs[0], "function": problem.op.name, "other": other}
             cause, details = named(recognised.KIND, told, {"op": problem.op.name})
             yield Variant(cause, details, problem.ask(op=other))
         claims = known.errors(problem, name, got, fits[name]) if known.errors else []

@@ -134,26 +134,19 @@ def probe(
     survivors = {
         _name(candidate): candidate for candidate in reversed(fitting) if candidate.output == output
     }
-    rng = np.random.default_rng(seeds)
-    best: Probe | None = None
-    for drawn_inputs in _draws(problem, rng):
+
+    def asked(drawn_inputs: dict[str, Array]) -> Probe:
         drawn = replace(problem, inputs=drawn_inputs)
         predictions = _predictions(drawn, output, dict(reversed(survivors.items())))
         settings = dict(problem.params)
-        drawn_probe = Probe(problem.op.name, direction, settings, drawn_inputs, output, predictions)
-        if problem.op.elementwise:
-            return _separating(_sharpest(drawn_probe))
-        if best is None or _separation(drawn_probe) > _separation(best):
-            best = drawn_probe
-    assert best is not None
-    return _separating(best)
+        return Probe(problem.op.name, direction, settings, drawn_inputs, output, predictions)
 
-
-def _separating(drawn: Probe) -> Probe:
-    """The probe, where survivors differ on it. Raises ValueError where they do not."""
-    if not any(drawn.apart.values()):
+    probes = map(asked, _draws(problem, np.random.default_rng(seeds)))
+    single = problem.op.elementwise
+    best = _sharpest(next(probes)) if single else max(probes, key=_separation)
+    if not any(best.apart.values()):
         raise ValueError("All that fits has the same bits on every drawn input.")
-    return drawn
+    return best
 
 
 def _separation(drawn: Probe) -> tuple[int, ...]:
@@ -282,16 +275,9 @@ def _by_model(problem: Problem, candidate: Candidate, like: Array) -> Array | No
     product = products.of(problem, candidate.output)
     if product is None:
         return None
-    run = _runner(problem, candidate, product)
-    return None if run is None else run().reshape(like.shape)
-
-
-def _runner(
-    problem: Problem, candidate: Candidate, product: products.Product
-) -> Callable[[], Array] | None:
-    like = np.zeros(0, problem.format.storage)
+    empty = np.zeros(0, problem.format.storage)
     for order in orders.candidates(product.terms, product.bias is not None):
         if order.name == candidate.model:
-            return lambda: sums.run(order, product, like)
+            return sums.run(order, product, empty).reshape(like.shape)
     how = accumulators.by_name(str(candidate.model), product)
-    return None if how is None else lambda: accumulators.run(how, product, like)
+    return None if how is None else accumulators.run(how, product, empty).reshape(like.shape)

@@ -140,6 +140,11 @@ class Problem:
         lists = (value if isinstance(value, list | tuple) else (value,) for value in values)
         return sum(array.size for arrays in lists for array in arrays)
 
+    @property
+    def floats(self) -> Arrays:
+        """The inputs that hold floats."""
+        return {name: x for name, x in self.inputs.items() if x.dtype.kind not in "biu"}
+
     @cached_property
     def definition(self) -> Formulas:
         """The formulas of the op; a function's see the axes of a small x."""

@@ -85,16 +85,12 @@ def _sizes(problem: Problem, output: str, got: Array) -> Iterator[Doubles]:
 
 
 def _finite(problem: Problem) -> bool:
-    floats = (x for x in problem.inputs.values() if x.dtype.kind not in "biu")
-    return all(np.isfinite(to_float64(x)).all() for x in floats)
+    return all(np.isfinite(to_float64(x)).all() for x in problem.floats.values())
 
 
 def _floats(problem: Problem, shape: tuple[int, ...]) -> Arrays:
     """The inputs of that shape that hold floats, in float64."""
-    inputs = problem.inputs.items()
-    return {
-        name: to_float64(x) for name, x in inputs if x.shape == shape and x.dtype.kind not in "biu"
-    }
+    return {name: to_float64(x) for name, x in problem.floats.items() if x.shape == shape}
 
 
 def _fills_a_core(problem: Problem, output: str, wrong: Array) -> bool:

@@ -80,9 +80,8 @@ def _changes(
     problem: Problem, output: str, exact: Doubles, chosen: Callable[[Doubles], Array]
 ) -> Array:
     """Mask of the elements whose exact value changes where the chosen inputs are replaced by 1."""
-    floats = {name: x for name, x in problem.inputs.items() if x.dtype.kind not in "biu"}
-    masks = {name: chosen(to_float64(x)) for name, x in floats.items()}
-    replaced = {n: np.where(masks[n], x.dtype.type(1), x) for n, x in floats.items()}
+    masks = {name: chosen(to_float64(x)) for name, x in problem.floats.items()}
+    replaced = {n: np.where(masks[n], x.dtype.type(1), x) for n, x in problem.floats.items()}
     if not any(mask.any() for mask in masks.values()):
         return np.zeros(exact.shape, bool)
     changed = np.asarray(problem.ask(replaced).reference[output])

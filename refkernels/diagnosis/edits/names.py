@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -78,12 +79,22 @@ def causes() -> set[str]:
     return {entry["cause"] for entry in _table()}
 
 
-def axis_of(array: tuple[int, ...], seen: tuple[int, ...], axis: int) -> int:
-    """Which axis of a user's array an axis is, of the array as the formula sees it: with other axes
-    of one element, and leading axes joined."""
-    wide, places = ([k for k, n in enumerate(shape) if n > 1] for shape in (array, seen))
-    behind = sum(place >= axis % len(seen) for place in places)
-    return wide[-behind] if 0 < behind <= len(wide) else axis
+def axis_of(
+    array: tuple[int, ...], seen: tuple[int, ...], axis: int
+) -> int | tuple[int, ...] | str:
+    """Which axis of a user's array an axis of a formula's is, whose leading axes may be cut, others
+    joined or split: perhaps several, or one that only the formula has, as of patches."""
+    behind = prod(seen[axis % len(seen) + 1 :])
+    ends = [{prod(shape[k:]) for k in range(1, len(shape) + 1)} for shape in (array, seen)]
+    low = max(end for end in ends[0] & ends[1] if end <= behind)
+    high = min((end for end in ends[0] & ends[1] if end > behind), default=math.inf)
+    of_array, of_formula = (
+        tuple(k for k, n in enumerate(shape) if n > 1 and low <= prod(shape[k + 1 :]) < high)
+        for shape in (array, seen)
+    )
+    if len(of_array) == 1:
+        return of_array[0]
+    return of_array if len(of_formula) == 1 else f"{axis % len(seen)} of {seen}"
 
 
 def formula_of(node: Node, depth: int = _DEPTH) -> str:

@@ -322,13 +322,18 @@ class Screen:
         self._count(self.program.nodes)
         given, settings = {**self.problem.inputs, **inputs}, {**self.problem.params, **params}
         try:
-            question = self.definition.question(self.direction, given, settings)
-            arguments = Reading(XP, lambda value: ()).arguments(
-                question.take(self.rows), question.params
-            )
+            asked = self.definition.question(self.direction, given, settings)
+            regrouped = len(self.rows) == self.question.rows != asked.rows
+            rows = np.arange(asked.rows) if regrouped else self.rows
+            arguments = Reading(XP, lambda value: ()).arguments(asked.take(rows), asked.params)
             with np.errstate(all="ignore"):  # anew: a graph holds what was made of index arrays
-                values = several(self.formula(XP, **arguments))
-            return self.costs(self._named(list(values)))[0]
+                values = list(several(self.formula(XP, **arguments)))
+            shapes = map(self.shape_of, self.question.shapes)
+            values = [
+                XP.reshape(y, to) if y is not None and math.prod(y.shape) == math.prod(to) else y
+                for y, to in zip(values, shapes, strict=False)
+            ]
+            return self.costs(self._named(values))[0]
         except (ValueError, IndexError, TypeError):
             return {}
 

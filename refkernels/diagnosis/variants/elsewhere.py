@@ -35,15 +35,12 @@ def permuted(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             got.reshape(got.shape[0], -1).astype(np.float64), right.reshape(len(right), -1)
         )
         order = _matching_rows(rows, targets)
-        matched = order is not None
-        order = _rotation(rows, targets) if order is None else order
-        if (order == np.arange(len(order))).all():
-            continue
-        places = np.arange(right.size).reshape(right.shape)[order]
-        moved = int(np.sum(order != np.arange(len(order))))
-        log2_orders = math.lgamma(len(order) + 1.0) / math.log(2.0)
-        price = log2_orders if matched else math.log2(len(order))
-        yield Variant("permuted", {"rows": moved}, answer.taken(name, places), price=price)
+        price = math.lgamma(len(rows) + 1.0) / math.log(2.0)  # one of all orders
+        if order is None:
+            order, price = _rotation(rows, targets), math.log2(len(rows))
+        if moved := int(np.count_nonzero(order != np.arange(len(order)))):
+            places = np.arange(right.size).reshape(right.shape)[order]
+            yield Variant("permuted", {"rows": moved}, answer.taken(name, places), price=price)
 
 
 def _comparable(got: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:

@@ -13,19 +13,21 @@ from refkernels.contexts.doubles import Doubles
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.variants.elsewhere import share_near
+from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.op import Op
 
 
 def other_ops(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The op that comes near most elements of an output; with its usual params, where the question
-    has none of their names."""
+    """The op that comes near most wrong elements of an output; with its usual params, where the
+    question has none of their names. What is right shows no other op."""
     ops = {name: op for name, op in registry.ops().items() if _takes_the_same(op, problem)}
     small = problem.size <= READABLE
     answers = {other: _computed(op, problem) for other, op in ops.items() if small}
     for name, got in outputs.items():
-        wide = to_float64(got)
+        wrong = wrong_elements(problem, name, got)
+        counted = wrong if wrong.any() else np.ones_like(wrong)
         shares = {
-            other: share_near(wide, to_float64(answer[name]))
+            other: share_near(to_float64(got[counted]), to_float64(answer[name][counted]))
             for other, answer in answers.items()
             if name in answer and answer[name].shape == got.shape and np.ptp(answer[name])
         }

@@ -304,9 +304,8 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
     if "block" in details:
         text = WORDS[lang]("in_block", says=text, block=details["block"])
     if details.get("with") in CAUSES:
-        second_details = details.get("with_details", details)
-        second_cause = _filled(CAUSES[details["with"]][lang], second_details)
-        text = WORDS[lang]("and_also", says=text, other=second_cause)
+        second = _filled(CAUSES[details["with"]][lang], details.get("with_details", details))
+        text = WORDS[lang]("and_also", says=text, other=second)
     if "left" in details:
         text = WORDS[lang]("and_more", says=text, left=ratio(details["left"]))
     if "computed_in" in details:
@@ -324,7 +323,8 @@ def _value_or_interval(details: Record, lang: str) -> str:
     named = not {"several", "fitted"} & details.keys() or f"{ends[0]:g}" == f"{ends[1]:g}"
     if named and {float(f"{end:.{digits - 1}e}") for end in ends} == {value}:
         return str(value)
-    low, high = (f"{end:g}" for end in ends)
+    shown = 6 if f"{ends[0]:g}" != f"{ends[1]:g}" else 12  # digits
+    low, high = (f"{end:.{shown}g}" for end in ends)
     key = "at_most" if math.isinf(ends[0]) else "at_least" if math.isinf(ends[1]) else "interval"
     return WORDS[lang](f"{key}_named" if named else key, value=value, low=low, high=high)
 
