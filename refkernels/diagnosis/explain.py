@@ -52,7 +52,7 @@ def explain(
     inputs     arrays by the names of the op's signature; for backward the cotangent too. Or each
                kernel's own, {"torch": {"x": array}, ...}; they must have the same bits
     outputs    one kernel's {"y": array}, tuple in the op's order, or first output alone; or several
-               kernels' {"torch": {"y": array}, "paddle": {"y": array}}. Each output is judged in
+               kernels' by name, {"torch": {"y": array}, "paddle": array}. Each output is judged in
                its own format (`metrology.outputs`); the kernels' first outputs share one format
     params     the op's parameters: {"eps": 1e-5}
     Raises ValueError for an unknown op or direction, for missing or unknown names, and for wrong
@@ -365,13 +365,11 @@ def _by_kernel(op: Op, direction: Direction, outputs: Any) -> Mapping[str, Any] 
         return None
     if not outputs:
         raise ValueError("outputs is empty: give at least one kernel's answer.")
-    names = op.names(direction)
-    nested = [
-        isinstance(value, Mapping) or (isinstance(value, tuple) and name not in names)
-        for name, value in outputs.items()
-    ]
-    if any(nested) and not all(nested):
+    nested = [isinstance(value, Mapping) for value in outputs.values()]
+    kernels = all(nested) or not outputs.keys() & set(op.names(direction))
+    if any(nested) and not kernels:
         raise ValueError("outputs mixes arrays and kernels: give one kernel's arrays, or kernels.")
-    if empty := [name for name, answers in outputs.items() if all(nested) and not answers]:
-        raise ValueError(f"{empty[0]} answers nothing: give at least one array.")
-    return outputs if all(nested) else None
+    for name, answers in outputs.items() if kernels else ():
+        if isinstance(answers, Mapping | tuple) and not answers:
+            raise ValueError(f"{name} answers nothing: give at least one array.")
+    return outputs if kernels else None
