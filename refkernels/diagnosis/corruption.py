@@ -7,7 +7,7 @@ results cancel, and of n right elements the largest error, r bounds (1 / n at le
 that is. NaN and infinities count as R = 2^64. What accidents leave behind earns more: a value that
 one flipped bit makes right, log2 R less the choice of the bit; one that stands in another element
 or an input, one float in the t between it and the right one, log2 t less the choice of the element.
-Where 8-bit integers are added, R earns nothing: an accumulator of 16 bits may have wrapped.
+Where whole numbers are added, R of a number earns nothing: it may have been in too few bits.
 The places of k wrong elements among n cost log2 C(n, k) bits.
 """
 
@@ -20,6 +20,8 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.edits.arithmetic import whole_sums
+from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.hypothesis import Claim
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.set_apart import apart, has_few_bits, special
@@ -85,12 +87,13 @@ def _earned(
     sizes, usual = np.maximum(log2_ratios[wrong], 0.0), log2_ratios[~wrong]
     count = math.log2(max(usual.size, 1))
     largest = min(max(float(np.nanmax(usual, initial=-count)), -count), 0.0)
+    screen = Screen(problem, {output: got}, elements=1)
+    if screen.has_a_program and any(whole_sums(screen.program, screen.value_of)):
+        sizes = np.where(np.isfinite(to_float64(got[wrong])), 0.0, sizes)
     left_behind = np.maximum(
         _flipped(got[wrong], exact, _bound_or_rounding(problem, output, got)[wrong], sizes),
         _copied(problem.inputs, got, rounded, wrong),
     )
-    if any(x.dtype.kind in "iu" and x.dtype.itemsize == 1 for x in problem.inputs.values()):
-        sizes = np.zeros(sizes.shape)
     earned = np.zeros(got.shape)
     earned[wrong] = sizes + np.minimum(sizes, count - largest) + left_behind
     return earned

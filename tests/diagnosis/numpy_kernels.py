@@ -15,6 +15,11 @@ def normal(*shape: int, seed: int = 0, scale: float = 1.0) -> Any:
     return (scale * np.random.default_rng(seed).standard_normal(shape)).astype(F)
 
 
+def cast(array: Any, format: Any = F) -> Any:
+    """Rounded to the format, and kept in the array's."""
+    return array.astype(format).astype(array.dtype)
+
+
 def cut(values: Any, dtype: Any) -> Any:
     """The values truncated: rounded to nearest, and moved one step back where that is larger."""
     near = values.astype(dtype)
@@ -53,6 +58,10 @@ def gelu_in_steps(x: Any) -> Any:
 
 
 # --- rows -----------------------------------------------------------------------------------------
+
+
+def linear(x: Any, weight: Any, bias: Any = 0) -> Any:
+    return x @ weight.T + bias
 
 
 def softmax(x: Any, axis: Any = -1, base: float = math.e, kept: slice = slice(None)) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import planting
 import pytest
-from numpy_kernels import normal, softmax
+from numpy_kernels import linear, normal, softmax
 
 import refkernels
 from refkernels.diagnosis.explain import one_kernel
@@ -32,10 +32,6 @@ def put(kernel: Any, place: Any, value: Any) -> Any:
 def flipped(number: Any, bit: int) -> Any:
     unsigned = number.view({4: np.uint32, 8: np.uint64}[number.itemsize])
     return (unsigned ^ unsigned.dtype.type(1 << bit)).view(number.dtype)
-
-
-def linear(x: Any, weight: Any, bias: Any) -> Any:
-    return x @ weight.T + bias
 
 
 # A float32 that is wrong by its own size says less: its bound is 2^-17 of it.
@@ -88,6 +84,8 @@ shapes = {"a": (32, 512), "b": (512, 24)}
 whole = {name: RNG.integers(-60, 60, shape, np.int8) for name, shape in shapes.items()}
 fault = of("scaled_matmul", {**whole, "scale_a": np.float32(1), "scale_b": np.float32(1)})
 fault.consistent(CAUSE, wrapped)  # 2^16 off in a few elements, which nothing else sets apart
+steps = {"x": RNG.integers(-127, 127, (40, 33), np.int8), "scale": np.float32(0.05)}
+of("dequantize", steps)(CAUSE, put(lambda x, scale: x * scale, (5, 7), 7e8))  # nothing is added
 
 
 @planting.each(PLANTED)

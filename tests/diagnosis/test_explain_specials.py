@@ -13,7 +13,7 @@ import pytest
 from hunting import HUNT, one_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy_kernels import layernorm, normal
+from numpy_kernels import layernorm, linear, normal
 
 import refkernels
 from refkernels import registry
@@ -107,10 +107,6 @@ def test_a_wrong_kernel_is_answered_whatever_specials_it_has(question: Any, nois
 PLAIN = {"x": normal(24, 65), "weight": normal(65, seed=1), "bias": normal(65, seed=2)}
 PLAIN["x"] *= np.exp(np.random.default_rng(5).uniform(-1, 1, (24, 1))).astype(np.float32)
 LAYER = {"x": PLAIN["x"], "weight": normal(30, 65, seed=3), "bias": normal(30, seed=4)}
-
-
-def linear(x: Array, weight: Array, bias: Any) -> Any:
-    return x @ weight.T + bias
 
 
 FAULTS: list[tuple[str | None, str, Any]] = [

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hunting import HUNT
-from numpy_kernels import cut, gelu_in_steps, layernorm, normal, softmax
+from numpy_kernels import cut, gelu_in_steps, layernorm, linear, normal, softmax
 
 import refkernels
 from refkernels.diagnosis.hypothesis import HARMLESS
@@ -38,10 +38,6 @@ def test_of_two_gelus_the_one_that_computes_the_other_function_is_blamed(
 X, WEIGHT, BIAS = normal(24, 64), normal(10, 64, seed=1), normal(10, seed=2)
 LAYER = {"x": X, "weight": WEIGHT, "bias": BIAS}
 NORM = {"x": X, "weight": normal(64, seed=1), "bias": normal(64, seed=2)}
-
-
-def linear(x: Any, weight: Any, bias: Any = 0) -> Any:
-    return x @ weight.T + bias
 
 
 WRONG: dict[str, tuple[Any, ...]] = {  # op, inputs, right, wrong

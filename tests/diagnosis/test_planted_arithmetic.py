@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import planting
 from hunting import one_in
-from numpy_kernels import ERF, F, cut, layernorm, log_softmax, normal, softmax
+from numpy_kernels import ERF, F, cast, cut, layernorm, log_softmax, normal, softmax
 
 from refkernels.arithmetic import formats
 from refkernels.contexts.special_functions import FAST, ex2, lg2, rcp
@@ -26,11 +26,6 @@ RNG = np.random.default_rng(31)
 
 def wide(*shape: int, seed: int = 0, scale: float = 1.0) -> Any:
     return scale * np.random.default_rng(seed).standard_normal(shape)
-
-
-def cast(array: Any, format: Any = F) -> Any:
-    """Rounded to the format, and kept in the array's."""
-    return array.astype(format).astype(array.dtype)
 
 
 # --- constants of GELU, in float64 ----------------------------------------------------------------
@@ -257,6 +252,16 @@ def accumulated(x: Any, weight: Any, format: Any) -> Any:
     return total
 
 
+def by_groups(x: Any, groups: int) -> Any:
+    def added(total: Any, row: Any) -> Any:
+        return cast(total + row, np.float16)
+
+    return sum(reduce(added, x[k::groups]) for k in range(groups))
+
+
+fault = of("sum", {"x": normal(40, 48).astype(np.float16)}, F, axis=0)
+fault("sums_by_groups_rounded", partial(by_groups, groups=4), groups=4)
+fault(None, lambda x: x.sum(0))
 fault = of("linear", PRODUCT, float)
 fault("truncated_output", lambda x, weight: cut(x @ weight.T, F))
 fault("truncated_output", lambda x, weight: cut(x @ weight.T, BF16))

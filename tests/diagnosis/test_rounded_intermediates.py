@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from numpy_kernels import F, layernorm, normal, softmax
+from numpy_kernels import F, cast, layernorm, normal, softmax
 from presence import interpreter_of
 
 import refkernels
@@ -17,10 +17,6 @@ import refkernels
 RNG = np.random.default_rng(3)
 HEADS = {name: RNG.standard_normal((3, 3, 9, n)) for name, n in (("q", 8), ("k", 8), ("v", 5))}
 CAUSAL = {"causal": "top_left"}
-
-
-def cast(array: Any) -> Any:
-    return array.astype(F).astype(array.dtype)
 
 
 def gradients(dy: Any, q: Any, k: Any, v: Any, of_scores: Any, of_slopes: Any = np.copy) -> Any:

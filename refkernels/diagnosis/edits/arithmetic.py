@@ -1,5 +1,6 @@
 """Arithmetic: constants of a formula, rounded (sqrt(2 / pi) as 0.79788, or held in a narrower
-format); one result in a narrower format than all others, or rounded to a grid otherwise.
+format); one result in a narrower format than all others, or rounded to a grid otherwise; sums by
+groups of terms in 16 bits.
 """
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, get_args
@@ -22,6 +23,7 @@ from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Node, apply
 from refkernels.contexts.working import data
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, rule
+from refkernels.diagnosis.edits.reductions import length_of
 
 _XP = Doubles()
 FORMATS = ("bfloat16", "float16", "tf32", "float32")
@@ -147,16 +149,49 @@ def other_ends(program: Program) -> Iterator[Any]:
 @rule("wraps_around", "threshold")  # int8(v) -> the last 8 bits of v
 def wrapped(program: Program) -> Iterator[Any]:
     for node in program.of("step"):
-        own = node.option
-        span = own.largest - own.least + 1.0
-        if own.is_integer:
+        if node.option.is_integer:
+            changes = {node: by(*node.operands)(functools.partial(_modulo, own=node.option))}
+            yield node, changes, {"to": node.option.name}
 
-            def modulo(xp: Any, value: Any, own: NumberGrid = own, span: float = span) -> Any:
-                whole = xp.step(value, replace(own, least=-math.inf, largest=math.inf))
-                turns = xp.floor((whole - xp.number(own.least)) / xp.number(span))
-                return whole - xp.number(span) * turns
 
-            yield node, {node: by(*node.operands)(modulo)}, {"to": own.name}
+def _modulo(xp: Any, value: Any, own: NumberGrid) -> Any:
+    """The last bits of whole numbers."""
+    whole = xp.step(value, replace(own, least=-math.inf, largest=math.inf))
+    span = xp.number(own.largest - own.least + 1.0)
+    return whole - span * xp.floor((whole - xp.number(own.least)) / span)
+
+
+_PARTS = 512  # of a sum, at most
+_GROUPS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 256)
+
+
+def whole_sums(program: Program, value_of: Callable[..., Any]) -> Iterator[Node]:
+    """The sums of whole numbers, or of products of such."""
+    for node in program.of("sum", "matmul"):
+        values = map(value_of, node.operands)
+        if length_of(node) > 1 and all(np.array_equal(v, np.rint(v)) for v in values):
+            yield node
+
+
+@rule("sums_by_groups_rounded", "arithmetic")  # of rows r with r % 4 = 0, 1, 2, 3, in 16 bits
+def rounded_groups(program: Program) -> Iterator[Any]:
+    for node in program.of("sum"):
+        for groups in (k for k in _GROUPS if k < length_of(node) <= _PARTS):
+            for format in ("float16", "bfloat16"):
+                rounded = functools.partial(_in_groups, node.option, groups, format)
+                details = {"groups": groups, "format": format, "part": node.operands[0]}
+                yield node, {node: by(*node.operands)(rounded)}, details
+
+
+def _in_groups(axis: int, groups: int, format: str, xp: Any, a: Any) -> Any:
+    """The sum of some running sums, each of every so many-th term."""
+    n = a.shape[axis]
+    total = xp.narrow(xp.take(a, np.arange(groups), axis), format)
+    for start in range(groups, n, groups):
+        more = np.arange(start, min(start + groups, n))
+        added = xp.narrow(xp.take(total, more - start, axis) + xp.take(a, more, axis), format)
+        total = xp.concatenate([added, xp.take(total, np.arange(len(more), groups), axis)], axis)
+    return xp.sum(total, axis)
 
 
 def _rounded_to(program: Program) -> Iterator[tuple[Node, NumberGrid]]:

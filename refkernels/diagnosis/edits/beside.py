@@ -51,7 +51,8 @@ class _Beside(Doubles):
             error = np.abs(plain / number - 1.0)
         error = np.where(np.isfinite(error), error, 0.0)
         reach = np.maximum(_UNITS * self.unit, LIKE * np.maximum(error, np.median(error)))
-        return super().narrow(self.value(number * (1.0 + self.side * reach)), format)
+        reach *= self.side * (error > 0.0)  # what was not rounded before is moved to no side
+        return super().narrow(self.value(number * (1.0 + reach)), format)
 
 
 def answer(problem: Problem, formula: Formula, whole: Formula) -> Answer:

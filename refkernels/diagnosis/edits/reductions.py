@@ -32,38 +32,42 @@ _CARRIES = (
 _NARROW = ("bfloat16", "float16")
 
 
-def _taken(name: str, axis: int, xp: Any, a: Any) -> Any:
-    return getattr(xp, name)(a, axis)
+# A kind of edit; of an array along axis k, what is computed in the place of what; its details.
+_COMPUTED_AS: tuple[tuple[str, str, Any, Any], ...] = (
+    ("sum_for_mean", "mean", lambda xp, a, k: xp.sum(a, k), {}),
+    ("mean_for_sum", "sum", lambda xp, a, k: xp.mean(a, k), {}),
+    ("max_for_mean", "mean", lambda xp, a, k: xp.max(a, k), {"taken": "max", "reduction": "mean"}),
+    ("max_for_mean", "max", lambda xp, a, k: xp.mean(a, k), {"taken": "mean", "reduction": "max"}),
+    ("reduction_missing", "sum", lambda xp, a, k: a, None),
+    ("reduction_missing", "mean", lambda xp, a, k: a, None),
+    ("exclusive_cumsum", "cumsum", lambda xp, a, k: xp.cumsum(a, k) - a, None),
+    ("reversed_cumsum", "cumsum", lambda xp, a, k: xp.sum(a, k) - xp.cumsum(a, k) + a, None),
+    ("other_norm", "norm", lambda xp, a, k: xp.sum(abs(a), k), {"norm": "1"}),
+    ("other_norm", "norm", lambda xp, a, k: xp.max(abs(a), k), {"norm": "max"}),
+    ("other_norm", "norm", lambda xp, a, k: xp.sqrt(xp.mean(xp.square(a), k)), {"norm": "rms"}),
+    ("other_norm", "norm", lambda xp, a, k: xp.sum(xp.square(a), k), {"norm": "squared"}),
+)
 
 
-def _read_as(other: str, reduction: str, program: Program) -> Iterator[Any]:
-    for node in program.of(reduction):
-        yield node, {node: by(*node.operands)(partial(_taken, other, node.option))}
+def _computed_as(op: str, other: Any, details: Any, program: Program) -> Iterator[Any]:
+    for node in program.of(op):
+        told = {"part": node.operands[0]} if details is None else details
+        yield node, {node: by(*node.operands)(partial(other, k=node.option))}, told
 
 
-rule("sum_for_mean", "reduction")(partial(_read_as, "sum", "mean"))
-rule("mean_for_sum", "reduction")(partial(_read_as, "mean", "sum"))
+for _kind, _op, _other, _details in _COMPUTED_AS:
+    rule(_kind, "reduction")(partial(_computed_as, _op, _other, _details))
 
 
-@rule("max_for_mean", "reduction")  # and the reverse
-def other_reductions(program: Program) -> Iterator[Any]:
-    for node in program.of("mean", "max"):
-        other = "max" if node.op == "mean" else "mean"
-        read = by(*node.operands)(partial(_taken, other, node.option))
-        yield node, {node: read}, {"taken": other, "reduction": node.op}
-    for node in program.of("divide"):  # a mean, as pooling writes it
+@rule("max_for_mean", "reduction")  # as pooling writes a mean
+def maxima_for_means(program: Program) -> Iterator[Any]:
+    for node in program.of("divide"):
         above, below = node.operands
         total = through(above)
         if total.op == "sum" and (is_number(through(below)) or through(below).op == "array"):
-            highest = by(*total.operands)(partial(_taken, "max", total.option))
+            highest = by(*total.operands)(lambda xp, a, axis=total.option: xp.max(a, axis))
             changes = {total: highest, node: only(above, node.shape)}
             yield node, changes, {"taken": "max", "reduction": "mean"}
-
-
-@rule("reduction_missing", "reduction")  # a sum(b) -> a b
-def missing_reductions(program: Program) -> Iterator[Any]:
-    for node in program.of("sum", "mean"):
-        yield node, {node: by(*node.operands)(lambda xp, a: a)}, {"part": node.operands[0]}
 
 
 @rule("function_after_reduction", "function")  # mean(x²) -> mean(x)²
@@ -78,40 +82,14 @@ def late_functions(program: Program) -> Iterator[Any]:
             yield node, {node: by(*inner.operands)(late)}, {"part": inner, "reduction": node.op}
 
 
-def _cumsum_as(other: Callable[..., Any], program: Program) -> Iterator[Any]:
-    for node in program.of("cumsum"):
-        change = partial(other, axis=node.option)
-        yield node, {node: by(node, *node.operands)(change)}, {"part": node}
-
-
-rule("exclusive_cumsum", "reduction")(partial(_cumsum_as, lambda xp, v, a, axis: v - a))
-rule("reversed_cumsum", "reduction")(
-    partial(_cumsum_as, lambda xp, v, a, axis: xp.sum(a, axis) - v + a)
-)
-
-
-_NORMS = {
-    "1": lambda xp, a, axis: xp.sum(abs(a), axis),
-    "max": lambda xp, a, axis: xp.max(abs(a), axis),
-    "rms": lambda xp, a, axis: xp.sqrt(xp.mean(xp.square(a), axis)),
-    "squared": lambda xp, a, axis: xp.sum(xp.square(a), axis),
-}
-
-
-@rule("other_norm", "reduction")
-def other_norms(program: Program) -> Iterator[Any]:
-    for node in program.of("norm"):
-        for name, norm in _NORMS.items():
-            taken = by(*node.operands)(lambda xp, a, axis=node.option, norm=norm: norm(xp, a, axis))
-            yield node, {node: taken}, {"norm": name}
-
-
 @rule("other_denominator", "reduction")  # a / sum(b) -> a / max(b), a / norm(b)
 def other_denominators(program: Program) -> Iterator[Any]:
     sums = (through(node.operands[1]) for node in program.of("divide"))
     for total in dict.fromkeys(node for node in sums if node.op == "sum"):
         for name in ("max", "norm"):
-            taken = by(*total.operands)(partial(_taken, name, total.option))
+            taken = by(*total.operands)(
+                lambda xp, a, name=name, axis=total.option: getattr(xp, name)(a, axis)
+            )
             yield total, {total: taken}, {"part": total.operands[0], "taken": name}
 
 

@@ -66,17 +66,16 @@ def stopped(program: Program) -> Iterator[Any]:
 @rule("bound_missing", "threshold")  # max(a, b) -> a
 def missing_bounds(program: Program) -> Iterator[Any]:
     for node in program.of("maximum"):
-        a, b = node.operands
-        yield node, {node: only(a, node.shape)}, {"part": b}
-        yield node, {node: only(b, node.shape)}, {"part": a}
+        for kept, missing in itertools.permutations(node.operands):
+            yield node, {node: only(kept, node.shape)}, {"part": missing}
 
 
 @rule("branch_differs", "threshold")  # where(c, a, b) -> a, b, where(c, b, a)
 def other_branches(program: Program) -> Iterator[Any]:
     for node in program.of("where"):
-        yes, no, a, b = node.operands
-        yield node, {node: only(a, node.shape)}, {"part": b}
-        yield node, {node: only(b, node.shape)}, {"part": a}
+        yes, no, *branches = node.operands
+        for kept, missing in itertools.permutations(branches):
+            yield node, {node: only(kept, node.shape)}, {"part": missing}
         exchanged = {to: only(replace(of), to.shape) for to, of in ((yes, no), (no, yes))}
         yield node, exchanged, {"part": node}
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import permutations, product
 from typing import Any
 
 from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, through
-
-
-def _pairs(node: Node) -> Iterator[tuple[Node, Node]]:
-    """Each operand, and the other."""
-    a, b = node.operands
-    return iter(((a, b), (b, a)))
 
 
 def _of_inputs(change: Callable[[Any, Any], Any], program: Program) -> Iterator[Any]:
@@ -26,7 +20,7 @@ def _of_inputs(change: Callable[[Any, Any], Any], program: Program) -> Iterator[
 @rule("term_missing", "term")  # a + b -> a
 def missing_terms(program: Program) -> Iterator[Any]:
     for node in program.of("add", "subtract"):
-        for kept, missing in _pairs(node):
+        for kept, missing in permutations(node.operands):
             negated = node.op == "subtract" and kept is node.operands[1]
             left = by(kept)(lambda xp, b: -b) if negated else only(kept, node.shape)
             yield node, {node: left}, {"part": missing}
@@ -38,7 +32,7 @@ rule("term_missing", "term")(partial(_of_inputs, lambda xp, v: v * 0))
 @rule("term_doubled", "term")  # a + b -> a + 2 b
 def doubled_terms(program: Program) -> Iterator[Any]:
     for node in program.of("add", "subtract"):
-        for twice in (part for _, part in _pairs(node) if not is_number(part)):  # 2 eps is an eps
+        for twice in (o for o in reversed(node.operands) if not is_number(o)):  # 2 eps is an eps
             add = node.op == "add" or twice is node.operands[0]
             doubled = by(node, twice)(lambda xp, v, b, add=add: v + b if add else v - b)
             yield node, {node: doubled}, {"part": twice}
@@ -48,29 +42,38 @@ rule("term_doubled", "term")(partial(_of_inputs, lambda xp, v: v * 2))
 rule("complement_taken", "term")(partial(_of_inputs, lambda xp, v: 1 - v))  # x -> 1 - x
 
 
-@rule("sign_wrong", "term")  # a + b -> a - b
-def wrong_signs(program: Program) -> Iterator[Any]:
-    for node in program.of("add", "subtract"):
-        a, b = node.operands
-        other = (lambda xp, a, b: a - b) if node.op == "add" else (lambda xp, a, b: a + b)
-        yield node, {node: by(a, b)(other)}, {"part": b}
-        if node.op == "add":
-            yield node, {node: by(a, b)(lambda xp, a, b: b - a)}, {"part": a}
+# A kind of edit; of two operands, what is computed in the place of what; and which it is about.
+_COMPUTED_AS: tuple[tuple[str, str, Any, int | None], ...] = (
+    ("sign_wrong", "add", lambda xp, a, b: a - b, 1),
+    ("sign_wrong", "add", lambda xp, a, b: b - a, 0),
+    ("sign_wrong", "subtract", lambda xp, a, b: a + b, 1),
+    ("exchanged_operands", "subtract", lambda xp, a, b: b - a, None),
+    ("exchanged_operands", "divide", lambda xp, a, b: b / a, None),
+    ("factor_inverted", "divide", lambda xp, a, b: a * b, 1),
+    ("factor_inverted", "multiply", lambda xp, a, b: a / b, 1),
+    ("factor_inverted", "multiply", lambda xp, a, b: b / a, 0),
+    ("factor_twice", "multiply", lambda xp, a, b: a * b * b, 1),
+    ("factor_twice", "multiply", lambda xp, a, b: a * b * a, 0),
+    ("factor_twice", "divide", lambda xp, a, b: a / b / b, 1),
+)
 
 
-@rule("exchanged_operands", "term")  # a - b -> b - a
-def exchanged_operands(program: Program) -> Iterator[Any]:
-    for node in program.of("subtract"):
-        yield node, {node: by(*node.operands)(lambda xp, a, b: b - a)}, {"part": node}
-    for node in program.of("divide"):
-        yield node, {node: by(*node.operands)(lambda xp, a, b: b / a)}, {"part": node}
+def _computed_as(op: str, other: Any, about: int | None, program: Program) -> Iterator[Any]:
+    for node in program.of(op):
+        part = node if about is None else node.operands[about]
+        yield node, {node: by(*node.operands)(other)}, {"part": part}
+
+
+for _kind, _op, _other, _about in _COMPUTED_AS:
+    rule(_kind, "term")(partial(_computed_as, _op, _other, _about))
 
 
 @rule("factor_missing", "term")  # a b -> a
 def missing_factors(program: Program) -> Iterator[Any]:
     for node in program.of("multiply"):
-        for kept, missing in _pairs(node) if node.operands[0] is not node.operands[1] else ():
-            yield node, {node: only(kept, node.shape)}, {"part": missing}
+        for kept, missing in permutations(node.operands):
+            if kept is not missing:
+                yield node, {node: only(kept, node.shape)}, {"part": missing}
     for node in program.of("divide"):
         kept, missing = node.operands
         yield node, {node: only(kept, node.shape)}, {"part": missing}
@@ -129,33 +132,13 @@ def maxima_for_sums(program: Program) -> Iterator[Any]:
 def scaled_constants(program: Program) -> Iterator[Any]:
     """As where a row is first divided by its largest size, lest squares overflow."""
     for node in program.of("add"):
-        for total, c in _pairs(node):
+        for total, c in permutations(node.operands):
             inner = through(total).operands[0] if through(total).op in ("mean", "sum") else node
             if is_number(c) and inner.op == "square":
                 scaled = by(total, c, *inner.operands)(
                     lambda xp, total, c, x: total + c * xp.square(xp.max(abs(x)))
                 )
                 yield node, {node: scaled}, {"part": c}
-
-
-@rule("factor_inverted", "term")  # a b -> a / b
-def inverted_factors(program: Program) -> Iterator[Any]:
-    for node in program.of("divide"):
-        yield node, {node: by(*node.operands)(lambda xp, a, b: a * b)}, {"part": node.operands[1]}
-    for node in program.of("multiply"):
-        for a, b in _pairs(node):
-            if a is not b:
-                yield node, {node: by(a, b)(lambda xp, a, b: a / b)}, {"part": b}
-
-
-@rule("factor_twice", "term")  # a b -> a b b
-def factors_twice(program: Program) -> Iterator[Any]:
-    for node in program.of("multiply"):
-        for _, b in _pairs(node):
-            yield node, {node: by(node, b)(lambda xp, v, b: v * b)}, {"part": b}
-    for node in program.of("divide"):
-        b = node.operands[1]
-        yield node, {node: by(node, b)(lambda xp, v, b: v / b)}, {"part": b}
 
 
 @rule("exponent_differs", "constant")  # b^n -> b^(n + 1), of every base
@@ -228,7 +211,7 @@ def sigmoid_and_softmax(program: Program) -> Iterator[Any]:
             if shifted.op == "subtract" and through(shifted.operands[1]).op == "pivot":
                 softmax = softmax._replace(operands=(shifted.operands[0],))
             yield node, {node: softmax}, {"function": _SHARE, "other": _LOGISTIC}
-        for one, e in _pairs(below) if below.op == "add" else ():
+        for one, e in permutations(below.operands) if below.op == "add" else ():
             e = through(e)
             if is_number(through(one)) and e.op == "function" and e.option == "exp":
                 for axis in range(-len(node.shape), 0):
@@ -276,7 +259,7 @@ _OF_RESULTS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _transformed(nodes: Iterable[Node], functions: Mapping[str, Any]) -> Iterator[Any]:
-    for node, (name, function) in itertools.product(nodes, functions.items()):
+    for node, (name, function) in product(nodes, functions.items()):
         yield node, {node: by(node)(function)}, {"part": node, "function": name}
 
 
@@ -294,7 +277,7 @@ def activated_results(program: Program) -> Iterator[Any]:
 def outside_the_root(program: Program) -> Iterator[Any]:
     for node in program.functions("sqrt", "rsqrt"):
         total = through(node.operands[0])
-        for u, c in _pairs(total) if total.op == "add" else ():
+        for u, c in permutations(total.operands) if total.op == "add" else ():
             if not is_number(through(c)):
                 continue
             outside = (
@@ -313,7 +296,7 @@ _SCALING = {"multiply": operator.mul, "divide": operator.truediv}
 def moved_operations(program: Program) -> Iterator[Any]:
     for node in program.of(*_ADDING, *_SCALING):
         kinds = (_ADDING, _SCALING) if node.op in _ADDING else (_SCALING, _ADDING)
-        for kept, c in list(_pairs(node))[: 1 + (node.op in ("add", "multiply"))]:
+        for kept, c in list(permutations(node.operands))[: 1 + (node.op in ("add", "multiply"))]:
             source = c.operands[0] if c.op == "broadcast" else c
             if not kept.shape or (source.shape and source not in program.inputs):
                 continue
