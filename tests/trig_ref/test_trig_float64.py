@@ -1,8 +1,8 @@
-"""The kernels' constants and tables are right, and no element depends on those beside it."""
+"""The kernels' polynomials are as near as their tables say, and no element depends on those beside
+it. (The tables: arithmetic/test_tables, and whatever encloses values made of them.)"""
 
 import importlib
 import json
-import math
 from pathlib import Path
 
 import flint
@@ -49,31 +49,6 @@ def test_no_float32_comes_nearer_to_a_multiple_of_half_pi_than_the_budget_says()
     assert float64.NEAREST < min(distances) < 2 * float64.NEAREST
 
 
-def test_the_chunks_of_two_over_pi_are_short_and_leave_out_whole_turns_only():
-    flint.ctx.prec = 1000
-    for biased, (first, second, third) in enumerate(tables.QUADRANTS.tolist()):
-        unit = 2.0 ** (max(biased, 1) - 150)
-        total = sum(flint.arb(part) for part in (first, second, third))
-        if not first and not second:
-            assert biased < 126
-            assert abs(third * math.pi / 2 - 1) < 2.0**-52
-            continue
-        assert first * unit * 2**27 == int(first * unit * 2**27) < 2**29
-        assert second * unit * 2**56 == int(second * unit * 2**56) < 2**29
-        assert 0 <= third * unit < 2.0**-56
-        turns = (2 / flint.arb.pi() - total) * flint.arb(unit) / 4
-        nearest = int((turns + 0.5).floor().unique_fmpz())
-        assert abs(turns - nearest) < 2.0**-110  # half a unit in the last place of 2^-57, in turns
-
-
-def test_the_table_of_arc_tangents_is_right():
-    flint.ctx.prec = 300
-    assert len(tables.ARC_TANGENT) == 129
-    for k, (high, low) in enumerate(tables.ARC_TANGENT.tolist()):
-        truth = (flint.arb(k) / 128).atan()
-        assert abs(flint.arb(high) + flint.arb(low) - truth) <= truth / flint.arb(2) ** 106
-
-
 def test_the_polynomials_are_as_near_as_the_tables_say(monkeypatch):
     monkeypatch.syspath_prepend(TOOLS)
     polynomials = importlib.import_module("polynomials")
@@ -85,18 +60,3 @@ def test_the_polynomials_are_as_near_as_the_tables_say(monkeypatch):
         bound = flint.arb(2) ** flint.arb(stated[target.name])
         assert polynomials.error(target, list(getattr(tables, target.name))) <= bound
     assert stated["COSINE"] <= -50.1  # what float64.py and inverse_float64.py count on
-
-
-def test_the_tables_are_the_constants_they_say():
-    """2/pi to its last bit; sin(k/128) and cos(k/128) to the 2^-106 that the budget gives them."""
-    flint.ctx.prec = 1700
-    words = [int(word) for word in tables.TWO_OVER_PI]
-    number = sum(word << (64 * (len(words) - 1 - k)) for k, word in enumerate(words))
-    exact = 2 / flint.arb.pi() * flint.arb(2) ** (64 * (len(words) - 1))
-    assert number == int(exact.floor().unique_fmpz())
-    assert len(tables.SINE_COSINE) == 102
-    for k, (sine, sine_low, cosine, cosine_low) in enumerate(tables.SINE_COSINE.tolist()):
-        angle = flint.arb(k) / 128
-        for high, low, truth in ((sine, sine_low, angle.sin()), (cosine, cosine_low, angle.cos())):
-            error = abs(flint.arb(high) + flint.arb(low) - truth)
-            assert error <= abs(truth) / flint.arb(2) ** 106
