@@ -28,6 +28,11 @@ GIVEN: dict[str, dict[str, Any]] = {
         "a": ones(2, 3, dtype=np.int8), "b": ones(3, 4, dtype=np.int8), "scale_a": np.float32(1),
         "scale_b": np.float32(1),
     },
+    "grouped_matmul": {"a": ones(2, 4), "b": ones(3, 4, 5), "experts": whole(2)},
+    "linear_attention": {"q": ones(2, 9, 4), "k": ones(2, 9, 4), "v": ones(2, 9, 3)},
+    "selective_scan": {
+        "x": ones(5, 3, 2), "dt": ones(5, 3), "A": ones(3), "B": ones(5, 1, 2), "C": ones(5, 1, 2)
+    },
     "ctc_loss": {"x": ones(1, 5, 3), "target": whole(1, 2) + 1},
     "layernorm": {"x": ones(2, 3)},
     "rms_norm": {"x": ones(2, 3)},
@@ -63,6 +68,9 @@ SHAPES: list[tuple[str, dict[str, Any], str]] = [  # refused with a ValueError
     ("scaled_matmul", {"b": ones(2, 3, dtype=np.int8)}, "(K, N)"),
     ("scaled_matmul", {**GROUPS, "scale_a": ones(2, 3), "scale_b": ones(2, 4)}, "scale_a has"),
     ("scaled_matmul", {**GROUPS, "scale_b": ones(4, 4)}, "scale_a has shape"),
+    ("grouped_matmul", {"experts": np.array([0, 3])}, "experts goes from 0 to 3: b has 3"),
+    ("linear_attention", {"v": ones(2, 8, 3)}, "whose t is 8"),
+    ("selective_scan", {"B": ones(5, 2, 2), "C": ones(5, 2, 2)}, "multiple of g"),
     ("ctc_loss", {"target": whole(1, 2)}, "target has the label 0, which is the blank"),
     ("layernorm", {"x": np.float64(1.0)}, "at least one axis"),
     ("layernorm", {"x": ones(2, 0)}, "row of length 0"),
