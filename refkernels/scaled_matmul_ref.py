@@ -56,10 +56,6 @@ class _Operands:
         """NaN and infinity as the largest number of their sign, like a saturating conversion."""
         return tuple(map(_saturated, (self.a, self.b)))  # type: ignore[return-value]
 
-    def wrapped(self) -> Array:
-        """The sums of products of int8, wrapped in int16."""
-        return (self.a.astype(np.int64) @ self.b.astype(np.int64)).astype(np.int16)
-
 
 def _exact(array: Array) -> Array:
     """Numbers of at most 8 bits as float32, which represents them exactly; others unchanged."""
@@ -294,23 +290,12 @@ def _of_others(read: str) -> Any:
     return formula
 
 
-def _wrapped(
-    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
-    bias: Any = None, **_: Any,
-) -> Any:  # fmt: skip
-    if operands is None or {operands.a.dtype, operands.b.dtype} != {np.dtype(np.int8)}:
-        return _after(xp, a, b, scale_a, scale_b, bias)
-    total = xp.array(operands.wrapped()[row].astype(np.float32))
-    return _plus(total * scale_a * xp.reshape(scale_b, (1, b.shape[-1])), bias)
-
-
 _FORMULAS: dict[str, Any] = {
     "scales_inverted": _inverted,
     "scales_swapped": _swapped,
     "first_group_scale": _first_group,
     "float8_misread": _of_others("misread"),
     "nan_saturated": _of_others("saturated"),
-    "int16_wrapped": _wrapped,
 }
 _UNSTABLE = {"narrow_accumulator": _narrow, "scaled_operands_rounded": _rounded}
 _FAULTS = (

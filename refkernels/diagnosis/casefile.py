@@ -112,17 +112,11 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
 def _encoded(meta: dict[str, Any]) -> bytes:
     """The meta as JSON, with NumPy's numbers converted to Python's."""
     try:
-        return json.dumps(meta, ensure_ascii=False, allow_nan=False, default=_plain).encode()
+        return json.dumps(meta, ensure_ascii=False, allow_nan=False, default=codec.figure).encode()
     except (TypeError, ValueError, RecursionError) as failure:
         raise CaseFileError(
             f"The params, the environment or the report cannot be written as JSON: {failure}."
         ) from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic) and value.dtype.kind in "fiub":
-        return value.item()
-    raise TypeError(f"a {type(value).__name__} is not JSON")
 
 
 def load(path: str | os.PathLike[str], oracle: str | None = None) -> CaseFile:

@@ -17,7 +17,7 @@ import numpy as np
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology.worst import exact_text, text
-from refkernels.records.codec import figure
+from refkernels.records.codec import storable
 
 WHOLE = 512  # elements of an input that is written out whole
 MOST = 4096  # elements of an excerpt: a script has to be read and pasted
@@ -42,7 +42,7 @@ def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[P
         "op": problem.op.name,
         "direction": problem.direction,
         "format": problem.format.name,
-        "params": {name: _plain(value) for name, value in problem.params.items()},
+        "params": storable(problem.params),
         "usual": [n for n, v in problem.params.items() if v == problem.op.params.get(n, ...)],
         "shapes": {name: list(problem.inputs[name].shape) for name in inputs},
         "kinds": {name: kind for name, kind in problem.op.kinds.items() if name in inputs},
@@ -127,14 +127,6 @@ def _hex(values: Array) -> str:
     bits = np.ascontiguousarray(values)
     bits = bits if integral else bits.view(f"u{values.dtype.itemsize}")
     return bits.astype(bits.dtype.newbyteorder("<")).tobytes().hex()
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, tuple | list):
-        return [int(number) for number in value]
-    return figure(value)
 
 
 def _element(problem: Problem, answers: Mapping[str, Arrays], place: Place) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def explain(
         (a, b): comparison.difference(problem, a, b, answers, kernels)
         for a, b in itertools.combinations(answers, 2)
     }
-    together = _summary_of(problem, kernels, differences)
+    together = _summary_of(kernels, differences)
     return _with_question(problem, answers, kernels, together)
 
 
@@ -307,24 +307,13 @@ def _with_question(
 
 
 def _summary_of(
-    problem: Problem,
-    kernels: dict[str, Explanation],
-    differences: dict[tuple[str, str], Difference],
+    kernels: dict[str, Explanation], differences: dict[tuple[str, str], Difference]
 ) -> Explanation:
+    """That of the worst kernel, with the flags of all."""
     worst = min(kernels.values(), key=lambda kernel: VERDICTS.index(kernel.verdict))
-    return Explanation(
-        problem.op.name,
-        problem.direction,
-        problem.format.name,
-        worst.verdict,
-        tuple(dict.fromkeys(flag for kernel in kernels.values() for flag in kernel.flags)),
-        worst.cause,
-        worst.confidence,
-        {},
-        (),
-        kernels,
-        differences,
-    )
+    flags = tuple(dict.fromkeys(flag for kernel in kernels.values() for flag in kernel.flags))
+    several = replace(worst, kernels=kernels, differences=differences)
+    return replace(several, flags=flags, evidence={}, candidates=())
 
 
 def _problem(

@@ -121,16 +121,7 @@ def evidence_of(outputs: dict[str, Any], tried: int, seconds: float) -> dict[str
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
-    own = (
-        "cause",
-        "output",
-        "confidence",
-        "equal",
-        "elements",
-        "over_bound",
-        "over_plain",
-        "model",
-    )
+    own = "cause", "output", "confidence", "equal", "elements", "over_bound", "over_plain", "model"
     return {
         **{name: getattr(candidate, name) for name in own},
         "details": dict(candidate.details),

@@ -66,6 +66,12 @@ class Planted(NamedTuple):
         assert {name: told[name] for name in expected} == expected
 
 
+def named(*question: Any, **more: Any) -> tuple[Any, Any, Any]:
+    """The cause that is told, its confidence and details."""
+    found = refkernels.explain(*question, **more)
+    return found.cause, found.confidence, dict(found.candidates[0].details) if found.cause else {}
+
+
 def name(planted: Planted) -> str:
     """Of its test."""
     op = planted.op if isinstance(planted.op, str) else planted.op.name

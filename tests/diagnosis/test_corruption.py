@@ -1,12 +1,12 @@
 """Corruption is proven where neither rounding nor the inputs account for a wrong element."""
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import planting
 import pytest
-from numpy_kernels import linear, normal, softmax
+from numpy_kernels import F, linear, normal, softmax
 
 import refkernels
 from refkernels.diagnosis.explain import one_kernel
@@ -74,17 +74,31 @@ fault = of("cumsum", {"x": abs(normal(1000))})  # nothing underflows at the larg
 fault.consistent(UNWRITTEN, put(lambda x: x.astype(float).cumsum(), np.s_[-5:], 0.0))
 
 
-def wrapped(a: Any, b: Any, **_: Any) -> Any:
-    """Parts of 64 products, each added in int16."""
-    parts = a.reshape(32, 8, 64).swapaxes(0, 1).astype(int) @ b.reshape(8, 64, 24)
-    return parts.astype(np.int16).sum(0, dtype=np.float32)
+def added(narrow: Any, parts: Any, a: Any, b: Any, **_: Any) -> Any:
+    """Sums of some products of int8 each, in a narrower format than all."""
+    sums = [narrow(a[:, part].astype(int) @ b[part]) for part in parts]
+    return np.sum(sums, 0).astype(np.float32)
 
 
-shapes = {"a": (32, 512), "b": (512, 24)}
-whole = {name: RNG.integers(-60, 60, shape, np.int8) for name, shape in shapes.items()}
-fault = of("scaled_matmul", {**whole, "scale_a": np.float32(1), "scale_b": np.float32(1)})
-fault.consistent(CAUSE, wrapped)  # 2^16 off in a few elements, which nothing else sets apart
-steps = {"x": RNG.integers(-127, 127, (40, 33), np.int8), "scale": np.float32(0.05)}
+def running(a: Any, b: Any, **_: Any) -> Any:
+    terms = a.T[:, :, None].astype(int) * b[:, None]
+    return reduce(lambda total, term: ends(total + term), terms).astype(np.float32)
+
+
+def of_int8(most: int) -> Any:
+    a, b = (RNG.integers(-most, most, shape, np.int8) for shape in ((32, 512), (512, 24)))
+    return of("scaled_matmul", {"a": a, "b": b, "scale_a": F(1), "scale_b": F(1)})
+
+
+int16 = partial(np.ndarray.astype, dtype=np.int16)
+ends = partial(np.clip, a_min=-(2**15), a_max=2**15 - 1)
+fault, blocks = of_int8(110), np.arange(512).reshape(8, 64)
+fault("int16_wrapped", partial(added, int16, blocks.reshape(1, -1)))
+fault("sum_wraps", partial(added, int16, blocks), to="int16", length="64")
+fault("sum_saturates", partial(added, ends, blocks), to="int16", length="64")
+fault("sum_saturates_at_each_step", running, to="int16", length="1")
+of_int8(60).consistent(CAUSE, partial(added, int16, blocks.T.reshape(8, 64)))  # in unknown parts
+steps = {"x": RNG.integers(-127, 127, (40, 33), np.int8), "scale": F(0.05)}
 of("dequantize", steps)(CAUSE, put(lambda x, scale: x * scale, (5, 7), 7e8))  # nothing is added
 
 

@@ -36,10 +36,6 @@ def layernorm(x: Array = X, weight: Array = WEIGHT, bias: Array = BIAS, **option
     return centred * rstd * weight + bias
 
 
-def narrow(array: Array, dtype: Any) -> Array:
-    return array.astype(dtype).astype(np.float32)
-
-
 def linear(x: Array = X, weight: Array = SQUARE, bias: Array = BIAS) -> Array:
     return x @ weight.T + bias
 

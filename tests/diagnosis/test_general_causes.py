@@ -6,20 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy_kernels import F, normal
+from planting import named as explained
 
-import refkernels
 from refkernels import registry
 from refkernels.diagnosis.variants.quantised import Scheme, quantised
 
 X, W = normal(12, 100), normal(24, 100, seed=1)
-
-
-def explained(
-    op: str, inputs: Any, outputs: Any, params: Any = None, direction: Any = "forward"
-) -> Any:
-    explanation = refkernels.explain(op, inputs, outputs, params, direction)
-    details = dict(explanation.candidates[0].details) if explanation.cause else {}
-    return explanation.cause, explanation.confidence, details
 
 
 ROW = Scheme(8, "symmetric", "each row", (1,), 0, np.float32)

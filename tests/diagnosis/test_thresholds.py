@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from planting import named
 
 from refkernels import explain
 from refkernels.diagnosis.thresholds import CAUSE
@@ -17,12 +18,6 @@ def softplus(x: Array, threshold: float) -> Array:
     """PyTorch's; with x = 20 as its threshold."""
     right = np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
     return np.where(x > threshold, x, right)
-
-
-def named(*question: Any, **more: Any) -> tuple[Any, Any, Any]:
-    explanation = explain(*question, **more)
-    details = explanation.candidates[0].details if explanation.candidates else {}
-    return explanation.cause, explanation.confidence, details
 
 
 def test_a_few_errors_of_the_library_do_not_hide_it() -> None:

@@ -1,6 +1,6 @@
 """Arithmetic: constants of a formula, rounded (sqrt(2 / pi) as 0.79788, or held in a narrower
 format); one result in a narrower format than all others, or rounded to a grid otherwise; sums by
-groups of terms in 16 bits.
+groups of terms in 16 bits, and sums of whole numbers in integers of few bits.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from refkernels.arithmetic.grids import NumberGrid, Ties, grid
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Node, apply
 from refkernels.contexts.working import data
-from refkernels.diagnosis.edits.catalogue import Program, by, is_number, rule
-from refkernels.diagnosis.edits.reductions import length_of
+from refkernels.diagnosis.edits.catalogue import Edit, Program, by, is_number, rule
+from refkernels.diagnosis.edits.reductions import length_of, over_some
 
 _XP = Doubles()
 FORMATS = ("bfloat16", "float16", "tf32", "float32")
@@ -173,6 +173,32 @@ def whole_sums(program: Program, value_of: Callable[..., Any]) -> Iterator[Node]
             yield node
 
 
+_ENDS = ("sum_wraps", "sum_saturates", "sum_saturates_at_each_step")
+
+
+def sums_in_few_bits(program: Program, value_of: Callable[..., Any]) -> Iterator[Edit]:
+    """Such a sum in an accumulator of few bits: all of it, or so many terms at a time."""
+    for node in whole_sums(program, value_of):
+        n = length_of(node)
+        parts = (1 << k for k in range((n - 1).bit_length()) if n >> k <= _PARTS)
+        for way, to, length in itertools.product(_ENDS, ("int16", "int8", "int32"), (n, *parts)):
+            changes = {node: by(*node.operands)(functools.partial(_added, node, way, to, length))}
+            if not np.array_equal(value_of(node, changes), value_of(node)):
+                details = {"to": to, "length": str(length), "whole": length == n}
+                yield Edit(way, "threshold", node, changes, details)
+
+
+def _added(node: Node, way: str, to: str, length: int, xp: Any, *terms: Any) -> Any:
+    """The sum of so many terms becomes a number of the format, and these are added in a wide one;
+    or the running sum does with each of them, as instructions that saturate add."""
+    own, total = grid(to), xp.number(0)
+    end = functools.partial(_modulo, xp) if way == _ENDS[0] else xp.step
+    for start in range(0, n := length_of(node), length):
+        part = over_some(node, np.arange(start, min(start + length, n)), 0).rule(xp, *terms)
+        total = end(total + part, own) if way == _ENDS[2] else total + end(part, own)
+    return total
+
+
 @rule("sums_by_groups_rounded", "arithmetic")  # of rows r with r % 4 = 0, 1, 2, 3, in 16 bits
 def rounded_groups(program: Program) -> Iterator[Any]:
     for node in program.of("sum"):
@@ -185,8 +211,7 @@ def rounded_groups(program: Program) -> Iterator[Any]:
 
 def _in_groups(axis: int, groups: int, format: str, xp: Any, a: Any) -> Any:
     """The sum of some running sums, each of every so many-th term."""
-    n = a.shape[axis]
-    total = xp.narrow(xp.take(a, np.arange(groups), axis), format)
+    n, total = a.shape[axis], xp.narrow(xp.take(a, np.arange(groups), axis), format)
     for start in range(groups, n, groups):
         more = np.arange(start, min(start + groups, n))
         added = xp.narrow(xp.take(total, more - start, axis) + xp.take(a, more, axis), format)

@@ -22,18 +22,19 @@ _WORDY = 2  # times as long
 _FEW, _OF_PARAM = 8.0, 16.0  # bits
 _ROUNDING, _NEAR = 1.0, 4.0  # bits of an element, on average: merely rounded; to be certified
 LEAST = 16.0  # bits that an edit saves, in all
+NAMED = frozenset(("format", "length"))  # details of which several may do the same
 
 
 class NearEdits(NamedTuple):
     """A chain of one or two edits, and the bits that each output costs when it is known. `price`:
-    the bits of what was solved for; `formats`: those in which the numbers are the same."""
+    the bits of what was solved for; `alike`: its detail in `NAMED`, and others that do the same."""
 
     chain: tuple[Edit, ...]
     distances: Mapping[str, float]
     screen: Screen
     price: float = 0.0
     wrong: Mapping[str, int] = {}
-    formats: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
 
     def fits(self, output: str) -> bool:
         """Whether what is left is little enough to ask the oracle."""
@@ -119,8 +120,8 @@ def nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdits
         for finding in of_output[:_COMPARED]:
             same = next((k for k, other in enumerate(kept) if finding.is_same(other)), None)
             if same is not None:
-                formats = *kept[same].formats, *finding.formats
-                kept[same] = kept[same]._replace(formats=tuple(dict.fromkeys(formats)))
+                alike = dict.fromkeys((*kept[same].alike, *finding.alike))
+                kept[same] = kept[same]._replace(alike=tuple(alike))
             if same is None and len(kept) < _SURVIVORS:
                 kept.append(finding)
             elif same is not None and finding.plainer(kept[same], name):

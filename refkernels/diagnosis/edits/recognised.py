@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,10 +53,14 @@ def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit
 
 def there(edits: Iterable[Edit], places: Mapping[Node, int], graph: Graph) -> Iterator[Edit]:
     """The edits in another graph of their formula."""
+
+    def at(node: Any) -> Any:
+        return graph.nodes[places[node]] if isinstance(node, Node) else node
+
     for edit in edits:
-        node, argument = (graph.nodes[places[n]] for n in (edit.place, edit.details["part"]))
-        details = {**edit.details, "part": argument}
-        yield Edit(KIND, "function", node, _changes(node, argument, details["other"]), details)
+        details = {name: at(value) for name, value in edit.details.items()}
+        changes = {at(n): by(*map(at, new.operands))(new.rule) for n, new in edit.changes.items()}
+        yield replace(edit, place=at(edit.place), changes=changes, details=details)
 
 
 def _changes(node: Node, argument: Node, other: str) -> Edits:

@@ -23,7 +23,7 @@ from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
 from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.diagnosis import code_lengths
-from refkernels.diagnosis.edits import recognised
+from refkernels.diagnosis.edits import arithmetic, recognised
 from refkernels.diagnosis.edits.catalogue import (
     XP,
     Derive,
@@ -234,8 +234,9 @@ class Screen:
 
     @cached_property
     def recognised(self) -> list[Edit]:
-        """Other functions in the place of those that are recognised."""
-        return list(recognised.others(self.program, self.value_of))
+        """Edits of what is recognised by its values: functions, and sums of whole numbers."""
+        sources = recognised.others, arithmetic.sums_in_few_bits
+        return [edit for find in sources for edit in find(self.program, self.value_of)]
 
     @cached_property
     def edits(self) -> list[Edit]:

@@ -20,7 +20,7 @@ from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits import beside, identities, ranges, recognised, reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, through
-from refkernels.diagnosis.edits.findings import LEAST, NearEdits, nearest, simplest, told
+from refkernels.diagnosis.edits.findings import LEAST, NAMED, NearEdits, nearest, simplest, told
 from refkernels.diagnosis.edits.rules import again
 from refkernels.diagnosis.edits.screen import Screen, maxima
 from refkernels.diagnosis.edits.solved import (
@@ -39,6 +39,7 @@ from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.wrong import judged_wrong
 from refkernels.ops import edits as editing
 from refkernels.ops.formula import Formula, Whole, several
+from refkernels.records.words import OR
 
 _MANY = 8  # places that are alike: all of them first, then each
 _FIRST = 16  # edits, of which every two are tried together
@@ -221,8 +222,8 @@ def _ranges(
 
 def _read(screen: Screen, chain: tuple[Edit, ...], price: float = 0.0) -> NearEdits | None:
     """A chain, and how near it comes."""
-    formats = (edit.details["format"] for edit in chain if "format" in edit.details)
-    finding = NearEdits(chain, {}, screen, price, formats=tuple(formats))
+    told = (edit.details[name] for edit in chain for name in NAMED if name in edit.details)
+    finding = NearEdits(chain, {}, screen, price, alike=tuple(told))
     predicted = screen.predicted(finding.changes)
     if predicted is None:
         return None
@@ -456,8 +457,8 @@ def _beside(formula: Formula, right: Formula, chosen: Sequence[Array | bool]) ->
 def _cause(finding: NearEdits) -> tuple[str, dict[str, Any]]:
     """The cause of a chain's first edit, with that of another."""
     (cause, details), *others = (told(edit, finding.screen) for edit in finding.chain)
-    if len(finding.chain) == 1 and "format" in details:
-        details["format"] = " or ".join(finding.formats)
+    for name in details.keys() & NAMED if len(finding.chain) == 1 else ():
+        details[name] = OR.join(finding.alike)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}
     return cause, details
@@ -486,7 +487,7 @@ def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Gr
         place = graph.nodes[places[edit.place]]
         if "value" in edit.details:
             changes |= KINDS[edit.kind](place)(edit.details["value"])
-        elif edit.kind == recognised.KIND:
+        elif edit.kind in {known.kind for known in screen.recognised}:
             known = recognised.there(screen.recognised, places, graph)
             changes |= again(edit, screen.program, graph, known)
         elif "twice" in edit.details:
