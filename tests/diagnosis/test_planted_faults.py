@@ -216,16 +216,16 @@ fault = of("rms_norm", {"x": normal(16, 96) * F(10) ** -np.arange(16, dtype=F)[:
 mean_square = lambda x: np.square(x).mean(-1, keepdims=True)  # noqa: E731
 fault("maximum_for_sum", lambda x: x / np.sqrt(np.maximum(mean_square(x), 1e-5)))
 fault("exponent_differs", lambda x: x / (mean_square(x) + 1e-5) ** 2, taken=-2)
-peak = lambda x: np.abs(x).max(-1, keepdims=True)  # noqa: E731
-fault("constant_scaled", lambda x: rms_norm(x / peak(x), 1), part="eps")
+fault("constant_scaled", lambda x: rms_norm(x / np.abs(x).max(-1, keepdims=True), 1), part="eps")
 fault = of("group_norm", CHANNELS, num_groups=3, eps=1e-2)
 fault("unbiased_variance", partial(group_norm, eps=1e-2, ddof=1))
 fault(None, partial(group_norm, eps=1e-2))
 fault("eps_outside_sqrt", partial(group_norm, eps=1e-2, outside=True))
 fault = of("group_norm", CHANNELS, num_groups=3)
 fault("weight_plus_one", lambda x, weight, bias: group_norm(x, 1 + weight, bias))
-first = lambda x, weight, bias: group_norm(x, weight[np.arange(12) // 4], bias)  # noqa: E731
-fault("index_differs", first, part="weight", how="i // 4")
+for how, of_each in (("i // 4", np.arange(12) // 4), ("max(i - 1, 0)", [0, *range(11)])):
+    read = lambda x, weight, bias, k=of_each: group_norm(x, weight[k], bias)  # noqa: E731
+    fault("index_differs", read, part="weight", how=how)
 fault = of("group_norm", {"x": normal(24, 6, 5)}, num_groups=2)
 fault("next_row_counted", next_row_counted, added=5)
 fault = of("instance_norm", {"x": normal(4, 5, 30) + np.arange(4, dtype=F)[:, None, None]})

@@ -68,8 +68,11 @@ def by_parts(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
     for axis, n in enumerate(shape):
         if n % 2 == 0 and n > 2:  # the digits of a byte of two
             yield "i ^ 1", axis, partial(np.take, indices=np.arange(n) ^ 1, axis=axis)
+        places = np.arange(n)
+        beside = {"max(i - 1, 0)": places - 1, f"min(i + 1, {n - 1})": places + 1}
+        for how, others in beside.items() if n > 2 else ():
+            yield how, axis, partial(np.take, indices=others.clip(0, n - 1), axis=axis)
         for k in (k for k in range(2, n) if n % k == 0):
-            places = np.arange(n)
             yield f"i // {k}", axis, partial(np.take, indices=places // k, axis=axis)
             yield f"i % {k}", axis, partial(np.take, indices=places % k, axis=axis)
             if 2 < k < n // 2:

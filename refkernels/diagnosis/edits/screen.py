@@ -261,10 +261,6 @@ class Screen:
         no answer depends on how fast a machine is."""
         return int(1.0 / self._cost(self.program.nodes))
 
-    def affected(self, changes: Edits) -> int:
-        """How many nodes depend on what is changed."""
-        return len(set(_affected(self.program.users, changes)))
-
     def _cost(self, nodes: Collection[Node]) -> float:
         """Of reading nodes, in budgets; a gradient goes through all of them."""
         nodes = self.program.nodes if self.derive else nodes
@@ -283,7 +279,7 @@ class Screen:
 
     def predicted(self, changes: Edits, elsewhere: bool = False) -> Predicted | None:
         """The outputs of the edited program, by name; None where its shapes do not fit."""
-        self._count(set(_affected(self.program.users, changes)))
+        self._count(set(affected(self.program.users, changes)))
         reader = self.elsewhere if elsewhere else self.reader
         try:
             with np.errstate(all="ignore"):
@@ -466,7 +462,7 @@ class _Reader:
             values = read(nodes, xp, graph.arrays, self.inputs)
             self.known = dict(zip(nodes, values, strict=True))
         if (edited := frozenset(changes)) not in self.unchanged:
-            changed = set(_affected(self.users, changes))
+            changed = set(affected(self.users, changes))
             known = {node: value for node, value in self.known.items() if node not in changed}
             self.unchanged[edited] = known
         wanted = [node for node in graph.outputs if node]
@@ -475,7 +471,7 @@ class _Reader:
         return tuple(None if node is None else by_node[node] for node in graph.outputs)
 
 
-def _affected(users: Mapping[Node, list[Node]], changes: Edits) -> Iterator[Node]:
+def affected(users: Mapping[Node, list[Node]], changes: Edits) -> Iterator[Node]:
     """The nodes that depend on what is changed."""
     seen, waiting = set(changes), list(changes)
     while waiting:

@@ -22,7 +22,7 @@ from refkernels.diagnosis.edits import beside, identities, ranges, recognised, r
 from refkernels.diagnosis.edits.catalogue import Edit, Program, through
 from refkernels.diagnosis.edits.findings import LEAST, NAMED, NearEdits, nearest, simplest, told
 from refkernels.diagnosis.edits.rules import again
-from refkernels.diagnosis.edits.screen import Screen, maxima
+from refkernels.diagnosis.edits.screen import Screen, affected, maxima
 from refkernels.diagnosis.edits.solved import (
     CONSTANT,
     KINDS,
@@ -267,29 +267,29 @@ def _numbers(
         if (knob.kind == CONSTANT or knob.begins) == constant
         and (key := screen.key_of(knob)) not in screen.missed
     ]
-    families.sort(key=lambda known: screen.affected(known[0].changes(1.0)))
+    families.sort(key=lambda known: len(set(affected(screen.program.users, known[0].changes(1.0)))))
     most, promising = screen.spent + 1.25, list[tuple[float, Knob, Hashable, list[str]]]()
     whole = any(np.array_equal(y, np.rint(y)) for y in screen.base.values())
     for tried, (knob, key) in enumerate(families):
         if screen.spent > most - _SOLVING:
             families = families[:tried]
             break
-        if affected := _reached(screen, knob, names if knob.kind == CONSTANT else beyond, whole):
+        if reached := _reached(screen, knob, names if knob.kind == CONSTANT else beyond, whole):
             readings = (screen.predicted(knob.changes(start)) for start in knob.starts)
-            costs = (screen.costs(read)[0][affected[0]] for read in readings if read is not None)
-            share = min(costs, default=math.inf) / max(screen.before[0][affected[0]], 1.0)
-            promising.append((share, knob, key, affected))
+            costs = (screen.costs(read)[0][reached[0]] for read in readings if read is not None)
+            share = min(costs, default=math.inf) / max(screen.before[0][reached[0]], 1.0)
+            promising.append((share, knob, key, reached))
         else:
             screen.missed.add(key)
     found: list[NearEdits] = []
-    for _, knob, key, affected in sorted(promising, key=lambda known: known[0]):
+    for _, knob, key, reached in sorted(promising, key=lambda known: known[0]):
         if screen.spent > most:
             break
         before = len(found)
-        for name in affected:
+        for name in reached:
             finding = _solved(screen, knob, name)
             found += [finding] if finding is not None and finding.fits(name) else []
-            if finding is None or all(finding.ends(other) for other in affected):
+            if finding is None or all(finding.ends(other) for other in reached):
                 break
         if len(found) == before:
             screen.missed.add(key)
