@@ -68,15 +68,12 @@ for _kind, _op, _other, _about in _COMPUTED_AS:
     rule(_kind, "term")(partial(_computed_as, _op, _other, _about))
 
 
-@rule("factor_missing", "term")  # a b -> a
+@rule("factor_missing", "term")  # a b -> a, a a -> a
 def missing_factors(program: Program) -> Iterator[Any]:
-    for node in program.of("multiply"):
-        for kept, missing in permutations(node.operands):
-            if kept is not missing:
-                yield node, {node: only(kept, node.shape)}, {"part": missing}
-    for node in program.of("divide"):
-        kept, missing = node.operands
-        yield node, {node: only(kept, node.shape)}, {"part": missing}
+    for node in program.of("multiply", "divide"):
+        pairs = list(permutations(node.operands))[: 1 + (node.op == "multiply")]
+        for kept, missing in dict.fromkeys(pairs):
+            yield node, {node: only(kept, node.shape)}, {"part": missing}
     for node in program.inputs:
         yield node, {node: by(node)(lambda xp, v: v * 0 + 1)}, {"part": node}
     for factor in program.of("input", "number"):
@@ -298,13 +295,13 @@ def moved_operations(program: Program) -> Iterator[Any]:
         kinds = (_ADDING, _SCALING) if node.op in _ADDING else (_SCALING, _ADDING)
         for kept, c in list(permutations(node.operands))[: 1 + (node.op in ("add", "multiply"))]:
             source = c.operands[0] if c.op == "broadcast" else c
-            if not kept.shape or (source.shape and source not in program.inputs):
-                continue
             inner, apply = through(kept), kinds[0][node.op]
-            near = [user for user in program.readers(node) if user.op in kinds[1]]
-            near += inner.operands if inner.op in kinds[1] else ()
+            places = [user for user in program.readers(node) if user.op in kinds[1]]
+            places += inner.operands if inner.op in kinds[1] else ()
+            if not source.shape or source in program.inputs:  # what is computed stays near
+                places += (*_later(program, node), *_earlier(kept))
             behind = _reached(c, lambda node: node.operands)
-            for place in dict.fromkeys([*near, *_later(program, node), *_earlier(kept)]):
+            for place in dict.fromkeys(places) if kept.shape else ():
                 if place not in behind and (not source.shape or place.shape == node.shape):
                     moved = by(place, c)(lambda xp, v, c, apply=apply: apply(v, c))
                     changes = {node: only(kept, node.shape), place: moved}
