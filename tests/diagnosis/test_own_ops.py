@@ -99,7 +99,6 @@ fault("mean_taken_off", lambda x, residual, weight: layernorm(x + residual, weig
 fault("weight_plus_one", lambda x, residual, weight: of_sum(x, residual, 1 + weight, eps=1e-3))
 fault("factor_missing", lambda x, residual, weight: of_sum(x, residual, 1, eps=1e-3))
 fault("factor_twice", partial(of_part, part=np.add, root=lambda mean: mean))
-fault("term_missing", partial(of_part, part=lambda x, residual: x), part="residual")
 fault("dropped_tail", partial(of_part, part=lambda x, residual: (x + residual)[:, :-5]))
 
 
@@ -246,11 +245,11 @@ fault("sign_wrong", partial(updated, sign=1))
 
 
 def gated(xp: Any, x: Any, y: Any) -> Any:
-    return x / (1 + xp.exp(-x)) * y
+    return x / (1 + xp.exp(-x)) * (y * y)
 
 
-def times_sum(xp: Any, x: Any, y: Any) -> Any:
-    return xp.exp(x) * y + x
+def gate_of_one(xp: Any, x: Any, y: Any) -> Any:
+    return x / (1 + xp.exp(-y)) + y
 
 
 def plus_product(xp: Any, x: Any, y: Any) -> Any:
@@ -258,11 +257,12 @@ def plus_product(xp: Any, x: Any, y: Any) -> Any:
 
 
 fault = of(gated, *PAIR)
-fault(None, lambda x, y: silu(x) * y)
-fault("function_for_another", lambda x, y: gelu_tanh(x) * y, other="gelu_tanh")
-fault("complement_taken", lambda x, y: silu(x) * (1 - y), part="y")
-fault = of(times_sum, *PAIR)
-fault("applied_elsewhere", lambda x, y: np.exp(x) * (y + x))
+fault(None, lambda x, y: silu(x) * y * y)
+fault("factor_missing", lambda x, y: silu(x) * y, part="y")
+fault("function_for_another", lambda x, y: gelu_tanh(x) * y * y, other="gelu_tanh")
+fault("complement_taken", lambda x, y: silu(x) * (1 - y) ** 2, part="y")
+fault = of(gate_of_one, *PAIR)
+fault("applied_elsewhere", lambda x, y: (x + y) / (1 + np.exp(-y)))
 fault = of(plus_product, *PAIR)
 fault("applied_elsewhere", lambda x, y: np.exp(x) + y * x)
 
