@@ -77,10 +77,10 @@ class Multiplication(NamedTuple):
     added: bool = False
 
     def product(self, a: Any, b: Any) -> Any:
-        """(M, K) times (N, K), float64 arrays of exact numbers, in float64."""
+        """(..., M, K) times (..., N, K), float64 arrays of exact numbers, in float64."""
         total = None
-        for part in _ranges(a.shape[1], self.length):
-            partial_sum = self._of_range(a[:, part], b[:, part])
+        for part in _ranges(a.shape[-1], self.length):
+            partial_sum = self._of_range(a[..., part], b[..., part])
             if self.stored is not None:
                 partial_sum = formats.round_to(partial_sum, self.stored).astype(np.float64)
             total = partial_sum if total is None else _single(total + partial_sum)
@@ -91,15 +91,16 @@ class Multiplication(NamedTuple):
     def _of_range(self, a: Any, b: Any) -> Any:
         split = SPLITS[self.split]
         left, right = split.of(a), split.of(b)
-        total = np.zeros((len(a), len(b)))
-        for block in _ranges(a.shape[1], self.block):
+        total = np.zeros((*a.shape[:-1], b.shape[-2]))
+        for block in _ranges(a.shape[-1], self.block):
             result = np.zeros_like(total)
             for i, j in split.pairs:
-                factors = [np.ascontiguousarray(part[:, block]) for part in (left[i], right[j])]
+                factors = [np.ascontiguousarray(part[..., block]) for part in (left[i], right[j])]
                 if self.core.k:
-                    add_products(*factors, result, self.core)
+                    arrays = (x.reshape(-1, *x.shape[-2:]) for x in (*factors, result))
+                    add_products(*arrays, self.core)
                 else:
-                    result += blas.product(factors[0], factors[1].T)
+                    result += blas.product(factors[0], np.swapaxes(factors[1], -1, -2))
             total = _single(total + result) if self.block else result
         return total
 
@@ -198,36 +199,33 @@ class TensorCores(RoundedArithmetic):
         left, right = (np.broadcast_to(part, batch + part.shape[-2:]) for part in (left, right))
         few = all((np.ldexp(np.frexp(part)[0], BINARY8) % 1 == 0).all() for part in (left, right))
         self.digits = max(self.digits, BINARY8 if few else BINARY64.p)
-        result = np.empty((*batch, left.shape[-2], right.shape[-2]))
-        for place in np.ndindex(batch):
-            result[place] = self._how.product(left[place], right[place])
         with np.errstate(over="ignore"):
-            return self.value(result)
+            return self.value(self._how.product(left, right))
 
 
 @njit
 def add_products(a: Any, b: Any, c: Any, core: Any) -> None:
-    """Adds a (M, K) times b (N, K) to the accumulators c (M, N), of float64 numbers. Terms are cut
-    in units of the last fraction bit: at most 2^(F + 2) each, so that float64 adds them exactly."""
+    """Adds each a (M, K) times b (N, K) to the accumulators c (M, N), of float64 numbers, stacked.
+    Terms are cut in units of the last fraction bit: at most 2^(F + 2) each, so that float64 adds
+    them exactly."""
     k, fraction, p, nearest, rounds = core
     digits = ~((np.int64(1) << np.int64(53 - p)) - 1)
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            total = c[i, j]
-            for start in range(0, a.shape[1], k):
-                stop = min(start + k, a.shape[1])
-                top = _exponent(total)
-                for t in range(start, stop):
-                    top = max(top, _exponent(a[i, t]) + _exponent(b[j, t]))
-                top = min(max(top, -900), 900)
-                scale = float_of(np.int64(1023 + fraction - top) << 52)
-                units = np.trunc(total * scale)
-                for t in range(start, stop):
-                    product = a[i, t] * b[j, t]
-                    units += np.trunc((_nearest(product, p) if rounds else product) * scale)
-                total = units / scale
-                total = _nearest(total, p) if nearest else float_of(bits_of(total) & digits)
-            c[i, j] = total
+    for n, i, j in np.ndindex(c.shape):
+        total = c[n, i, j]
+        for start in range(0, a.shape[2], k):
+            stop = min(start + k, a.shape[2])
+            top = _exponent(total)
+            for t in range(start, stop):
+                top = max(top, _exponent(a[n, i, t]) + _exponent(b[n, j, t]))
+            top = min(max(top, -900), 900)
+            scale = float_of(np.int64(1023 + fraction - top) << 52)
+            units = np.trunc(total * scale)
+            for t in range(start, stop):
+                product = a[n, i, t] * b[n, j, t]
+                units += np.trunc((_nearest(product, p) if rounds else product) * scale)
+            total = units / scale
+            total = _nearest(total, p) if nearest else float_of(bits_of(total) & digits)
+        c[n, i, j] = total
 
 
 @njit(inline="always")

@@ -55,7 +55,7 @@ def test_products_are_added_as_the_instruction_defines(dtype: Any, core: Core) -
     values[rng.random(values.shape) < 0.1] = 0.0
     a, b = values.astype(dtype).astype(np.float64)
     result = np.zeros((3, 3))
-    add_products(a, b, result, core)
+    add_products(a[None], b[None], result[None], core)
     for i, j in np.ndindex(3, 3):
         assert Fraction(float(result[i, j])) == instructed(list(a[i]), list(b[j]), core)
 
@@ -87,7 +87,7 @@ def adversarial(k: int, rng: np.random.Generator) -> tuple[Any, Any]:
 def test_a_sum_by_matrix_instructions_is_within_the_bound(dtype: Any, core: str, k: int) -> None:
     a, b = (part.astype(dtype) for part in adversarial(k, np.random.default_rng(k)))
     c = np.zeros((6, 5))
-    add_products(a.astype(float), np.ascontiguousarray(b.T.astype(float)), c, CORES[core])
+    add_products(*(part[None].astype(float, "C") for part in (a, b.T)), c[None], CORES[core])
     exact, op = matmul_ref.forward(a, b), registry.get("matmul")
     for format in ("float32", formats.of(a).name):
         allowed = [matmul_ref.forward_bound(a, b, format=format)]

@@ -23,6 +23,7 @@ from refkernels.diagnosis.edits.reductions import is_mean, length_of, over_one_l
 from refkernels.diagnosis.edits.screen import CHANGE, Observation, Screen
 
 _PARTS = (64, 1024)  # at least, as far as readings are affordable, and at most
+_BUDGET = 1.0  # for all reductions
 _NEAREST = 3  # ranges of one reduction that are read
 _FIRST_STEP = 4  # parts, by which an end is moved: what a maximum leaves out has plateaus
 _FINER = 8  # parts of a part, at each end
@@ -43,7 +44,9 @@ def nearest(screen: Screen, outputs: Collection[str]) -> Iterator[Edit]:
     parts = min(max(screen.affordable // (4 * len(reductions) + 1), least), most)
     keys = [("range", *map(screen.key_of.of_node, nodes)) for nodes in reductions]
     untried = [key not in screen.missed for key in keys]
-    for key, nodes in itertools.compress(zip(keys, reductions, strict=True), untried):
+    left = itertools.compress(zip(keys, reductions, strict=True), untried)
+    end = screen.spent + _BUDGET
+    for key, nodes in itertools.takewhile(lambda _: screen.spent < end, left):
         found = [
             edit
             for counted in ((True, False) if is_mean(nodes) else (True,))

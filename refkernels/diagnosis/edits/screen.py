@@ -44,7 +44,7 @@ from refkernels.ops.readings import Reading
 
 _ELEMENTS = 1 << 14
 _BUDGET = 1 << 28  # elements of nodes: about a second
-_OVERHEAD, _TAPE = 1 << 12, 4  # of a node, in elements; a gradient's cost over its forward pass's
+_READING, _OVERHEAD, _TAPE = 1 << 15, 1 << 11, 2  # of a reading, and a node, in elements; gradients
 RIGHT, WRONG = 3.0, 8.0  # bits of an element that merely rounds, and of one that does not
 CHANGE, CHANCE = 2.0**-12, 0.25  # relative, that shows; of elements, that are right by chance
 _FEW, _LEANING = 64, 2.0  # signs; deviations of their mean by chance
@@ -253,7 +253,8 @@ class Screen:
             wide = own if edit.details.get("part") in results else working
             return "format" not in edit.details or formats.get(edit.details["format"]).p < wide.p
 
-        return [edit for edit in edits if narrows(edit) and self.key_of(edit) not in self.missed]
+        missed = self.missed
+        return [e for e in edits if narrows(e) and not (missed and self.key_of(e) in missed)]
 
     @cached_property
     def affordable(self) -> int:
@@ -265,7 +266,7 @@ class Screen:
         """Of reading nodes, in budgets; a gradient goes through all of them."""
         nodes = self.program.nodes if self.derive else nodes
         elements = sum(_OVERHEAD + math.prod(node.shape) for node in nodes)
-        return elements * (_TAPE if self.derive else 1) / _BUDGET
+        return (_READING + elements * (_TAPE if self.derive else 1)) / _BUDGET
 
     def depends_on_pivot(self, changes: Edits) -> bool:
         """Whether a result changes with a pivot, which mathematically it must not."""
@@ -393,6 +394,11 @@ class Screen:
             {name: float(np.sum(cost)) for name, cost in bits.items()},
             {name: int(np.count_nonzero(cost > self.wrong)) for name, cost in bits.items()},
         )
+
+    def errors(self, name: str) -> Array:
+        """What each element of the first case's output costs without edits."""
+        shape, bits = self.shape_of(name), self.observed[name].bits(self.base[name])
+        return np.minimum(bits[: math.prod(shape)], _SPECIAL / 2.0).reshape(shape)
 
     @cached_property
     def before(self) -> Costs:

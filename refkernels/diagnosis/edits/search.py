@@ -30,6 +30,7 @@ from refkernels.diagnosis.edits.solved import (
     Knob,
     SoughtOutput,
     knobs,
+    pointed,
     solve,
 )
 from refkernels.diagnosis.fit import fit
@@ -46,9 +47,11 @@ _FIRST = 16  # edits, of which every two are tried together
 _SAVED = 0.5  # bits that an edit saves of each element
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
 _REPAIRED = 4.0  # bits of each wrong element: beside many right ones, a few are no such share
-_SOLVING = 0.5  # budgets for the most promising numbers
+_SOLVING = 1.25  # budgets for numbers
 _READINGS = 16  # about as many as solving for a number takes
-_MOST = 4.0  # budgets: the search begins no stage, and reads no edit, when these are spent
+_SHARPEST = 8  # limits that what is wrong points to, before those that few results depend on
+_EACH = 1.5  # budgets for all single edits
+_MOST = 5.0  # budgets: the search begins no stage, and reads no edit, when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 
 
@@ -198,8 +201,8 @@ def _findings(screen: Screen, edits: list[Edit], first: Edit | None = None) -> l
         for name, seen in screen.observed.items()
         for d in [distances[name]]
     }
-    found = []
-    for edit in itertools.takewhile(lambda _: screen.spent < _MOST, edits):
+    found, end = [], min(_MOST, screen.spent + _EACH) if first is None else _MOST
+    for edit in itertools.takewhile(lambda _: screen.spent < end, edits):
         possible = first is None or _go_together(first, edit)
         finding = _read(screen, (edit,) if first is None else (first, edit)) if possible else None
         if finding and any(bits <= most[name] for name, bits in finding.distances.items()):
@@ -256,9 +259,9 @@ def _numbers(
     screen: Screen, singles: list[NearEdits], outputs: list[str], constant: bool
 ) -> tuple[list[NearEdits], int]:
     """The constants of other values, or the limits and factors of a result, that explain an output,
-    at their nearest values, as many as the budget allows, those that few results depend on first;
-    and how many were tried. A limit explains no output inside its bound: what saturates or cancels
-    in a right form has a limit too."""
+    at their nearest values, as many as the budget allows; and how many were tried. Limits that what
+    is wrong points to come first, then what few results depend on. A limit explains no output
+    inside its bound: what saturates or cancels in a right form has a limit too."""
     names = _several(screen, outputs)
     beyond = {n for n in names if judged_wrong(screen.problem, n, screen.outputs[n]).any()}
     families = [
@@ -268,28 +271,20 @@ def _numbers(
         and (key := screen.key_of(knob)) not in screen.missed
     ]
     families.sort(key=lambda known: len(set(affected(screen.program.users, known[0].changes(1.0)))))
-    most, promising = screen.spent + 1.25, list[tuple[float, Knob, Hashable, list[str]]]()
+    errors = [screen.errors(name) for name in beyond if not screen.block]
+    shown = [max((pointed(knob, e) for e in errors), default=0.0) for knob, _ in families]
+    sharpest = sorted(range(len(shown)), key=lambda k: -shown[k])[:_SHARPEST]
+    families = [families[k] for k in dict.fromkeys((*sharpest, *range(len(shown))))]
+    found, most = list[NearEdits](), screen.spent + _SOLVING
     whole = any(np.array_equal(y, np.rint(y)) for y in screen.base.values())
     for tried, (knob, key) in enumerate(families):
-        if screen.spent > most - _SOLVING:
-            families = families[:tried]
-            break
-        if reached := _reached(screen, knob, names if knob.kind == CONSTANT else beyond, whole):
-            readings = (screen.predicted(knob.changes(start)) for start in knob.starts)
-            costs = (screen.costs(read)[0][reached[0]] for read in readings if read is not None)
-            share = min(costs, default=math.inf) / max(screen.before[0][reached[0]], 1.0)
-            promising.append((share, knob, key, reached))
-        else:
-            screen.missed.add(key)
-    found: list[NearEdits] = []
-    for _, knob, key, reached in sorted(promising, key=lambda known: known[0]):
         if screen.spent > most:
-            break
+            return found, tried
         before = len(found)
-        for name in reached:
+        for name in _reached(screen, knob, names if knob.kind == CONSTANT else beyond, whole):
             finding = _solved(screen, knob, name)
             found += [finding] if finding is not None and finding.fits(name) else []
-            if finding is None or all(finding.ends(other) for other in reached):
+            if finding is None or finding.ends(name):
                 break
         if len(found) == before:
             screen.missed.add(key)
@@ -475,7 +470,7 @@ def _first(
 
 _limits = functools.partial(_numbers, constant=False)
 _repeated = functools.partial(_single, repeated=True)
-_ONE = (_first, _ranges, _repeated, _limits, _moved)  # stages that look for one fault
+_ONE = (_first, _ranges, _limits, _repeated, _moved)  # stages that look for one fault
 
 
 def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Graph) -> Edits:

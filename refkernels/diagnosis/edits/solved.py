@@ -20,14 +20,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, shaped, through
-from refkernels.diagnosis.edits.screen import (
-    CHANCE,
-    CHANGE,
-    RIGHT,
-    WRONG,
-    Observation,
-    usual_units,
-)
+from refkernels.diagnosis.edits.screen import Observation, usual_units
 from refkernels.diagnosis.problem import Problem
 
 Doubles = npt.NDArray[np.float64]
@@ -48,7 +41,7 @@ _LIMITED = frozenset(
         *("subtract", "negative", "square", "power", "input", "array"),
     )
 )
-_HALVINGS = 60
+_HALVINGS, _PARTS = 60, 6
 _FAR = 4.0  # times the largest size: a limit beyond it is none
 WORSE = 10.0  # bits: where a value no longer fits
 _OF_ONE = 2.5  # and of each element, where they are few
@@ -66,7 +59,7 @@ USUAL = frozenset(
 
 class Knob(NamedTuple):
     """A family of edits. `starts`: the values to begin from. `largest`: the largest size of what is
-    limited. `ordered`: what is limited, from where a limit changes nothing."""
+    limited. `ordered`: what is limited, from where a limit changes nothing; `value`: in place."""
 
     kind: str
     place: Node
@@ -75,6 +68,7 @@ class Knob(NamedTuple):
     details: dict[str, Any]
     largest: float = math.inf
     ordered: Doubles = np.zeros(0)
+    value: Doubles = np.zeros(0)
 
     @property
     def begins(self) -> bool:
@@ -202,8 +196,8 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
                 orders["clamped"] = sizes[::-1]
             for kind, order in orders.items():
                 begin = tuple(np.quantile(order, _QUANTILES).tolist())
-                own = order if kind != "saturated" else order[:0]
-                yield Knob(kind, node, KINDS[kind](node), begin, details, float(sizes[-1]), own)
+                limited = float(sizes[-1]), order if kind != "saturated" else order[:0], value
+                yield Knob(kind, node, KINDS[kind](node), begin, details, *limited)
 
 
 def _masked_exponential(node: Node) -> tuple[Node, Node, Node] | None:
@@ -245,15 +239,30 @@ KINDS: dict[str, Callable[[Node], Callable[[float], Edits]]] = {
 }
 
 
+def pointed(knob: Knob, errors: Doubles) -> float:
+    """How far an output's errors point to a limit of a result's value: where those beyond and
+    before one of its elements differ most, in deviations. Axes that differ are of one element."""
+    if knob.ordered.size < 2:
+        return 0.0
+    sign = np.sign(knob.ordered[0] - knob.ordered[-1])  # from where a limit changes nothing
+    beyond = sign * (knob.value if knob.kind in ("floored", "capped") else np.abs(knob.value))
+    axes = max(beyond.ndim, errors.ndim)
+    beyond, errors = (x.reshape(*x.shape, *(1,) * (axes - x.ndim)) for x in (beyond, errors))
+    apart = tuple(k for k in range(axes) if beyond.shape[k] != errors.shape[k])
+    beyond, errors = beyond.max(axis=apart).reshape(-1), errors.mean(axis=apart).reshape(-1)
+    order, before = np.argsort(beyond, kind="stable"), np.arange(1, errors.size)
+    steps, sums = np.diff(beyond[order]) > 0.0, np.cumsum(errors[order] - errors.mean())[:-1]
+    means = -sums * np.sqrt(errors.size / (before * (errors.size - before)))
+    return float(np.max(means[steps], initial=0.0)) / (float(errors.std()) or 1.0)
+
+
 def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
     """The nearest value and its interval; None where no value is much nearer than the present
     program."""
-    predicted: dict[float, Doubles | None] = {}
 
+    @functools.cache
     def predict(value: float) -> Doubles | None:
-        if value not in predicted:
-            predicted[value] = target.predict(value) if math.isfinite(value) else None
-        return predicted[value]
+        return target.predict(value) if math.isfinite(value) else None
 
     @functools.cache
     def at(value: float) -> float:
@@ -261,32 +270,19 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         return math.inf if known is None else target.seen.distance(known)
 
     present = target.predict(None)
-    if present is None:
-        return None
-    bits = target.seen.bits(present)
-
-    def spoils(value: float) -> bool:
-        """Whether what a limit changes was right, but for what is so by chance."""
-        known = predict(value)
-        if known is None:
-            return True
-        changed = ~np.isclose(known, present, CHANGE, 0.0, equal_nan=True)
-        spoilt = changed & (bits <= RIGHT) & (target.seen.bits(known) > WRONG)
-        return bool(np.count_nonzero(spoilt) > CHANCE * np.count_nonzero(changed))
-
-    begin = _between(knob.ordered, spoils)
-    others = (known for known in map(predict, knob.starts) if known is not None)
-    if begin is None or not (begin or any(y.tobytes() != present.tobytes() for y in others)):
-        return None  # any limit spoils something, or no value changes anything
-    starts = begin or sorted(knob.starts, key=at)[:_BEST_STARTS]
+    if present is None or all(_same(predict(start), present) for start in knob.starts):
+        return None  # no value changes anything
+    starts = sorted(knob.starts, key=at)[:_BEST_STARTS]
+    if knob.ordered.size > 1:
+        starts = [_between((knob.ordered[1:] + knob.ordered[:-1]) / 2.0, at)]
+    in_steps = _same(*map(predict, (starts[0], starts[0] * (1.0 + 2.0**-30))))
     most, reached = target.seen.distance(present), list[float]()
     for start in starts:
         reached += _newton(target.seen.got, predict, at, start)
         if at(min(reached, key=at)) > most:
             break
     best = min((*reached, -reached[-1]), key=at)  # of an even function either sign may be near
-    nudged = target.predict(knob.nudged) if math.isfinite(knob.present) else None
-    stepped = nudged is not None and np.array_equal(present, nudged, equal_nan=True)
+    stepped = math.isfinite(knob.present) and _same(present, target.predict(knob.nudged))
     if stepped:
         best = min(best, knob.present, key=at)
     step = (max(knob.starts) - min(knob.starts)) / 8.0
@@ -296,7 +292,7 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
-    most, step = at(best) + target.worse, abs(best) * 2.0**-50 or 2.0**-100
+    worse, step = WORSE if in_steps else target.worse, abs(best) * 2.0**-50 or 2.0**-100
     there = predict(best)
 
     def fits(value: float) -> bool:
@@ -304,7 +300,7 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         be that of a number that all of them share."""
         known = predict(value)
         near = known is not None and there is not None and target.seen.apart(there, known) <= 1.0
-        return at(value) <= most or near
+        return at(value) <= at(best) + worse or near
 
     low, high = (
         few_digits.end_of(fits, best, side * step, side * math.inf) + side * held
@@ -338,20 +334,20 @@ def number_in(
     return solve(knob, SoughtOutput(observed, predicted, rounding, worse))
 
 
-def _between(ordered: Doubles, spoils: Callable[[float], bool]) -> tuple[float, ...] | None:
-    """Where a limit begins to change elements that are right: between two of the values that it
-    limits. Nothing where it changes none, and None where any limit does."""
-    last = len(ordered) - 1
-    if last < 1 or not spoils(float(ordered[last])):
-        return ()
-    if spoils(float(ordered[1])):
-        return None
-    first = 1
-    while last - first > 1:
-        middle = (first + last) // 2
-        first, last = (first, middle) if spoils(float(ordered[middle])) else (middle, last)
-    ends = float(ordered[first]), float(ordered[last])
-    return ends[0], sum(ends) / 2.0
+def _same(a: Doubles | None, b: Doubles | None) -> bool:
+    return a is not None and b is not None and np.array_equal(a, b, equal_nan=True)
+
+
+def _between(middles: Doubles, at: Callable[[float], float]) -> float:
+    """The nearest limit between two of the values that it limits: the nearer it is, the fewer of
+    them are wrong. A gradient tells no more of a limit than which they are."""
+    low, high = 0, len(middles) - 1
+    while True:
+        places = np.unique(np.linspace(low, high, _PARTS).astype(int))
+        best = min(range(len(places)), key=lambda k: at(float(middles[places[k]])))
+        if high - low < _PARTS:
+            return float(middles[places[best]])
+        low, high = places[max(best - 1, 0)], places[min(best + 1, len(places) - 1)]
 
 
 def _newton(
