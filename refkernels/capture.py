@@ -36,7 +36,7 @@ import shutil
 import sys
 import time
 import types
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Any, Callable, Iterable, Mapping, Optional, Union
 
 import numpy as np
@@ -48,7 +48,7 @@ FORMAT_VERSION = 1
 CAPTURE_VERSION = "1"
 
 # Safetensors' dtypes, by their names in NumPy or a framework.
-_DTYPES = {
+DTYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "int32": "I32",
     "uint32": "U32", "int64": "I64", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
     "float32": "F32", "float64": "F64",
@@ -342,7 +342,7 @@ class _Framework:
 
     def dtype_of(self, tensor):
         word = str(tensor.dtype).split(".")[-1].lower()
-        return _DTYPES[_ALIASES.get(word, word)]
+        return DTYPES[_ALIASES.get(word, word)]
 
     def host(self, tensor, copy=True):
         """(dtype, contiguous array) of a tensor: its bytes, on the host."""
@@ -404,14 +404,12 @@ class _Framework:
             if key == "betas":
                 hyperparameters["beta1"], hyperparameters["beta2"] = value
             else:
-                special = "%s.%s.%s" % (self.name, type(optimizer).__name__, key)
-                common_name = _HYPERPARAMETERS.get(key, key)
-                hyperparameters[_HYPERPARAMETERS.get(special, common_name)] = value
+                hyperparameters[self.word(optimizer, key, _HYPERPARAMETERS)] = value
         return hyperparameters
 
-    def word(self, optimizer, key):
+    def word(self, optimizer, key, words=_STATE):
         special = "%s.%s.%s" % (self.name, type(optimizer).__name__, key)
-        return _STATE.get(special, _STATE.get(key, key))
+        return words.get(special, words.get(key, key))
 
     def defaults(self, optimizer):
         return self.renamed(optimizer, optimizer.defaults)
@@ -577,12 +575,10 @@ class _Torch(_Framework):
                 yield names.get(id(parameter), ""), key, value
 
     def assign(self, parameter, bits):
+        narrow = parameter.dtype == self.api.bfloat16
+        new = self.api.from_numpy(bits.view(np.int16) if narrow else bits)
         with self.api.no_grad():
-            if parameter.dtype == self.api.bfloat16:
-                new = self.api.from_numpy(bits.view(np.int16)).view(self.api.bfloat16)
-            else:
-                new = self.api.from_numpy(bits)
-            parameter.copy_(new)
+            parameter.copy_(new.view(self.api.bfloat16) if narrow else new)
 
     def flags(self):
         torch = self.api
@@ -1031,7 +1027,7 @@ def tracer(torch):
             super().__init__()
             self.calls, self.leaves, self.drawn, self.unseen = [], {}, {}, set()
             self.places, self.last, self._keep = {}, None, keep
-            self._memory, self._count, self._stack, self._hooks = {}, 0, [], []
+            self._memory, self._count, self._stack, self._hooks, self._forward = {}, 0, [], [], {}
             self._names = {} if model is None else _module_names(model)
             for key, tensor in leaves:
                 if plain(tensor) and self._known(tensor) is None:
@@ -1062,12 +1058,17 @@ def tracer(torch):
                 self.last = result
 
         def _place(self):
+            """The module and line that call; in a backward pass those of the forward call."""
+            node = torch._C._current_autograd_node()
+            if node is not None and node._sequence_nr() in self._forward:
+                return self._forward[node._sequence_nr()]
             frame = sys._getframe(2)
             while frame is not None and frame.f_code.co_filename.startswith(self.own):
                 frame = frame.f_back
             line = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
             place = (self._stack[-1] if self._stack else "", *line)
-            return self.places.setdefault(place, len(self.places))
+            number = self.places.setdefault(place, len(self.places))
+            return self._forward.setdefault(torch._C._autograd._get_sequence_nr() - 1, number)
 
         def _spans(self, tensor):
             storage = tensor.untyped_storage()
@@ -1212,8 +1213,7 @@ def _tracing(torch, capture):
             result = super().__torch_dispatch__(function, types, args, kwargs)
             outside = self._within > 0 and not capture._inside and not capture._traced
             if outside and len(self.calls) > before and set(self.calls[-1][-1]) - {None}:
-                word = str(function).rpartition(".")[0]
-                capture._functions[word] = capture._functions.get(word, 0) + 1
+                capture._functions[str(function).rpartition(".")[0]] += 1
             return result
 
         def _norm(self, value):
@@ -1324,7 +1324,7 @@ class Capture:
         self._list_model()
         self._perturbed = None if self._perturb is None else self._move_one_weight()
         self._initial = self._hash_of_parameters()
-        self._missed, self._trace, self._functions = [], None, {}
+        self._missed, self._trace, self._functions = [], None, Counter()
         self._random = {"layers": [], "before": False, "outside": False}
         self._traced = False
         self._never_called, self._order = [], []
@@ -1531,7 +1531,7 @@ class Capture:
             return {"loss": None, "loss_hex": None, "loss_dtype": None}
         if self._framework.is_tensor(loss):
             dtype, array = self._framework.host(loss)
-            words = {code: word for word, code in _DTYPES.items()}
+            words = {code: word for word, code in DTYPES.items()}
             values, word = _wide(dtype, array).ravel(), words[dtype]
         else:
             array = np.asarray(loss)
@@ -1949,9 +1949,9 @@ class Capture:
             for path, leaf in _leaves(batch):
                 if self._framework.is_tensor(leaf):
                     self._put("batch/" + path, leaf)
-                elif isinstance(leaf, np.ndarray) and str(leaf.dtype) in _DTYPES:
+                elif isinstance(leaf, np.ndarray) and str(leaf.dtype) in DTYPES:
                     copy = np.array(leaf, dtype=leaf.dtype.newbyteorder("<"), order="C")
-                    self._tensors["batch/" + path] = _DTYPES[str(leaf.dtype)], copy
+                    self._tensors["batch/" + path] = DTYPES[str(leaf.dtype)], copy
         for name, buffer in self._buffers.items():
             self._put("buffers/%s/after" % name, buffer)
         for name, parameter in self._parameters.items():

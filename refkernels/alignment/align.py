@@ -128,7 +128,7 @@ def conclude(
         of_update = first_departure is not None and first_departure.topic == "update"
         differing = judged_by_calls(differing, calls.same and not of_update)
         if first_departure is not None and first_departure.step <= calls.step:
-            edits = {one.kind for one in calls.differences} - {*UNEXPLAINED, "calls:replaced"}
+            edits = {one.kind for one in calls.differences} - {UNEXPLAINED, "calls:replaced"}
             unknown = first_departure.details["cause"] is None or bool(edits)
             judged = calls.same and not of_update
             judged |= calls.forward and unknown
@@ -196,10 +196,9 @@ def _band(nulls: Sequence[Run]) -> tuple[tuple[int, float, float, float], ...]:
 
 def _losses(run: Run) -> dict[int, float]:
     """The losses by step; for several ranks their mean."""
-    rank_losses: dict[int, list[Any]] = {}
-    for rank in run.ranks:
-        for line in rank.lines:
-            rank_losses.setdefault(line.step, []).append(line.loss)
+    losses = {step: [line.loss for line in lines] for step, lines in run.lines.items()}
     return {
-        step: float(np.mean(losses)) for step, losses in rank_losses.items() if None not in losses
+        step: float(np.mean(np.array(some, np.float64)))
+        for step, some in losses.items()
+        if None not in some
     }

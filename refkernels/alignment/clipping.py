@@ -22,7 +22,7 @@ import numpy as np
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Rank, StepTensors
 from refkernels.alignment.suspect import Suspect
-from refkernels.alignment.tensors import norm
+from refkernels.alignment.tensors import grouped, norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
@@ -315,10 +315,8 @@ def _before_unscale(a: Clipping, b: Clipping) -> dict[str, Any]:
 def _shared(
     tensor_factors: Mapping[str, Interval], part_of: Mapping[str, str]
 ) -> dict[str, Interval] | None:
-    parts: dict[str, list[Interval]] = {}
-    for name, factor in tensor_factors.items():
-        parts.setdefault(part_of[name], []).append(factor)
-    shared = {part: _intersection(factors) for part, factors in parts.items()}
+    parts = grouped(tensor_factors, part_of.__getitem__).items()
+    shared = {part: _intersection(map(tensor_factors.__getitem__, names)) for part, names in parts}
     known = {part: ends for part, ends in shared.items() if ends is not None}
     return known if len(known) == len(shared) else None
 

@@ -44,9 +44,7 @@ class _Comparison:
 _Coarse = Mapping[tuple[int, str, str], float]  # relative errors by step, stage and A's layer
 
 
-def coarse_places(
-    local: Sequence[LocalTruth], matched: Matched
-) -> dict[tuple[int, str, str], float]:
+def coarse_places(local: Sequence[LocalTruth], matched: Matched) -> _Coarse:
     """The relative errors of layers that are known to compute their definition worse."""
     name_in_a = {name_b: name_a for name_a, name_b in matched.layers.items()}
     errors: dict[tuple[int, str, str], float] = {}
@@ -77,21 +75,19 @@ def departure(
         line_a, line_b = (lines_by_step[step] for lines_by_step in lines)
         if not _begin_alike(*tensors, matched):
             continue
-        found_departure = None
+        found = None
         if line_a.batch_hash == line_b.batch_hash:
-            found_departure = _departure(
-                run_a, run_b, tensors, matched, line_a, line_b, coarse or {}
-            )
-        if found_departure is not None and found_departure.topic == "forward":
-            return found_departure
-        if found_departure is not None or max(a.world_size, b.world_size) > 1:
+            found = _departure(run_a, run_b, tensors, matched, line_a, line_b, coarse or {})
+        if found is not None and found.topic == "forward":
+            return found
+        if found is not None or max(a.world_size, b.world_size) > 1:
             batch_cause = cause(run_a, run_b, step, matched)
-            if found_departure is None and batch_cause is not None:
+            if found is None and batch_cause is not None:
                 nothing = _Comparison("clip", a.model, "update", math.nan, None, 0.0)
-                found_departure = _suspect(step, nothing, 0, 0)
-            if found_departure is not None:
+                found = _suspect(step, nothing, 0, 0)
+            if found is not None:
                 why = None if batch_cause is None else asdict(batch_cause)
-                return replace(found_departure, details={**found_departure.details, "cause": why})
+                return replace(found, details={**found.details, "cause": why})
     return None
 
 
@@ -203,10 +199,8 @@ def _comparisons(
                 return  # ids, or a mask
             for what in ("inputs", "outputs"):
                 random = draws_numbers if what == "outputs" else drawn and name == layers[0]
-                compared = _compared_arrays(
-                    "forward", name, what, getattr(call_a, what), getattr(call_b, what)
-                )
-                for pair in compared:
+                sides = getattr(call_a, what), getattr(call_b, what)
+                for pair in _compared_arrays("forward", name, what, *sides):
                     if random and pair.apart > pair.digits:
                         return
                     yield pair

@@ -21,8 +21,8 @@ from refkernels.alignment.matching import Matched, equal, oriented, permuted
 from refkernels.alignment.rates import compared, intervals
 from refkernels.alignment.run import Layer, Rank, Run, StepLine
 from refkernels.alignment.shifts import moved
-from refkernels.alignment.suspect import Suspect
-from refkernels.alignment.tensors import norm
+from refkernels.alignment.suspect import Suspect, Topic
+from refkernels.alignment.tensors import grouped, norm
 from refkernels.alignment.updates import (
     KINDS,
     changes,
@@ -60,10 +60,10 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[Suspect, ...]:
         *_model(first, second, matched),
         *_layers(first, second, matched),
         *_optimizer(first, second, matched),
+        *_moved(first, second, matched),
         *_states(first, second, matched),
         *_schedule(first, second, matched),
         *_updates(a, b),
-        *_moved(first, second, matched),
         *_lost(first, "A", second),
         *_lost(second, "B", first),
         *_setup(a, b),
@@ -124,11 +124,8 @@ def _data(a: Run, b: Run, shared: bool) -> Iterator[Suspect]:
 
 def _rows(run: Run) -> dict[int, tuple[tuple[str | None, ...], list[str]]]:
     """By step that all ranks have: their batches' hashes, and the rows of all ranks, if known."""
-    by_step: dict[int, list[StepLine]] = {}
-    for line in (line for rank in run.ranks for line in rank.lines):
-        by_step.setdefault(line.step, []).append(line)
     rows = {}
-    for step, lines in by_step.items():
+    for step, lines in run.lines.items():
         if len(lines) == len(run.ranks):
             known = all(line.rows for line in lines)
             listed = [row for line in lines for row in line.rows or () if known]
@@ -139,14 +136,12 @@ def _rows(run: Run) -> dict[int, tuple[tuple[str | None, ...], list[str]]]:
 def _ranks(run: Run) -> Iterator[Suspect]:
     """Ranks that read the same rows: they train on one shard, or shards overlap."""
     for first, second in itertools.combinations(run.ranks, 2):
-        for line_of_first, line_of_second in _shared_lines(first, second):
-            rows = set(line_of_first.rows or ()), set(line_of_second.rows or ())
+        for line, other in _shared_lines(first, second):
+            rows = set(line.rows or ()), set(other.rows or ())
             if shared := len(rows[0] & rows[1]):
                 numbers = {"one": first.rank, "other": second.rank, "shared": shared}
                 kind = "same_rows" if rows[0] == rows[1] else "shared_rows"
-                yield Suspect(
-                    "ranks", run.folder.name, step=line_of_first.step, kind=kind, details=numbers
-                )
+                yield Suspect("ranks", run.folder.name, step=line.step, kind=kind, details=numbers)
                 return
 
 
@@ -213,11 +208,11 @@ def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     for run, names in (("A", matched.lone_a), ("B", matched.lone_b)):
         for name in names[:_LISTED]:
             yield Suspect("model", name, kind="lone_parameter", details={"run": run})
-    dtypes = {
-        n: (a.parameters[n].dtype, b.parameters[m].dtype) for n, m in matched.parameters.items()
-    }
-    for pair in dict.fromkeys(dtypes.values()):
-        alike = [name for name in dtypes if dtypes[name] == pair]
+
+    def dtypes(name: str) -> tuple[str, str]:
+        return a.parameters[name].dtype, b.parameters[matched.parameters[name]].dtype
+
+    for pair, alike in grouped(matched.parameters, dtypes).items():
         if pair[0] != pair[1]:
             yield Suspect("dtype", alike[0], *pair, details={"more": len(alike) - 1})
     for name, partner in matched.parameters.items():
@@ -289,16 +284,17 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         redefined = KINDS.keys() >= {*types} and definition(a.optimizer) != definition(b.optimizer)
         yield Suspect("optimizer", "type", *types, decisive=redefined)
     changed: dict[tuple[str, str, str], list[str]] = {}
-    not_updated: dict[str, list[str]] = {}
+    not_updated: dict[tuple[str, Topic], list[str]] = {}
     settings = _settings(a), _settings(b)
     for name, partner in matched.parameters.items():
         if name not in settings[0] or partner not in settings[1]:
             if (name in settings[0]) != (partner in settings[1]):
-                not_updated.setdefault("B" if name in settings[0] else "A", []).append(name)
+                run = "B" if name in settings[0] else "A"
+                not_updated.setdefault((run, "optimizer"), []).append(name)
             continue
         for run, still in (("A", _still(a, name, b, partner)), ("B", _still(b, partner, a, name))):
             if still:
-                not_updated.setdefault(run, []).append(name)
+                not_updated.setdefault((run, "gradient"), []).append(name)
         settings_a, settings_b = settings[0][name], settings[1][partner]
         decays = settings_a.get("weight_decay") and settings_b.get("weight_decay")
         coupled = ("decoupled_weight_decay",) if types[0] == types[1] and decays else ()
@@ -306,11 +302,11 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
             pair = [side.get(param, _ABSENT.get(param)) for side in (settings_a, settings_b)]
             if None not in pair and not _alike(*pair):
                 changed.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
-    for run, names in not_updated.items():
+    for (run, topic), names in not_updated.items():
         details = {"run": run, "more": len(names) - 1}
         its = [matched.parameters[name] for name in names] if run == "B" else names
         if not changes(b if run == "B" else a, its):
-            yield Suspect("optimizer", names[0], kind="not_updated", details=details)
+            yield Suspect(topic, names[0], kind="not_updated", details=details)
     for (param, value_a, value_b), names in changed.items():
         details = {"param": param, "more": len(names) - 1}
         yield Suspect("optimizer", names[0], value_a, value_b, kind="setting", details=details)
@@ -324,23 +320,31 @@ def _still(rank: Rank, name: str, other: Rank, partner: str) -> bool:
 
 
 def _states(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
-    """What the optimizers hold before the first step, as after a resumption; what is absent is 0.
+    """What the optimizers hold before the first step, as after a resumption; before a later one
+    that both reach by as many updates, their counters, in whole numbers. What is absent is 0.
     Frameworks begin with other values."""
-    steps = sorted(set(a.steps) & set(b.steps))
-    if a.framework != b.framework or not steps or steps[0] != a.lines[0].step:
+    if a.framework != b.framework or not a.lines or a.lines[0].step != b.lines[0].step:
         return
     found: dict[str, list[tuple[str, str, str]]] = {}
-    for name, partner in (*matched.parameters.items(), ("", "")):
-        states = a.tensors(steps[0]).state(name), b.tensors(steps[0]).state(partner)
-        for word in dict.fromkeys((*states[0], *states[1])):
-            held = [np.asarray(state.get(word, 0.0), np.float64) for state in states]
-            comparable = held[0].shape == held[1].shape or not all(one.ndim for one in held)
-            if comparable and np.any(held[0] != held[1]):
-                norm_a, norm_b = (_shown(float(np.linalg.norm(one))) for one in held)
-                found.setdefault(word, []).append((name or b.model, norm_a, norm_b))
-    for word, places in found.items():
-        details = {"param": word, "more": len(places) - 1}
-        yield Suspect("optimizer", *places[0], steps[0], kind="state", details=details)
+    for line, other in _shared_lines(a, b):
+        if line.updates != other.updates or a.skipped(line) != b.skipped(other):
+            return
+        at_first = line is a.lines[0]
+        pairs = (*matched.parameters.items(), ("", ""))
+        for name, partner in pairs if {line.step} <= {*a.steps} & {*b.steps} else ():
+            states = a.tensors(line.step).state(name), b.tensors(line.step).state(partner)
+            for word in dict.fromkeys((*states[0], *states[1])):
+                held = [np.asarray(state.get(word, 0.0), np.float64) for state in states]
+                comparable = held[0].shape == held[1].shape or not all(one.ndim for one in held)
+                counts = all(one.size == 1 and not np.any(one % 1.0) for one in held)
+                if comparable and (at_first or counts) and np.any(held[0] != held[1]):
+                    norm_a, norm_b = (_shown(float(np.linalg.norm(one))) for one in held)
+                    found.setdefault(word, []).append((name or b.model, norm_a, norm_b))
+        for word, places in found.items():
+            details = {"param": word, "more": len(places) - 1}
+            yield Suspect("optimizer", *places[0], line.step, kind="state", details=details)
+        if found:
+            return
 
 
 def _settings(rank: Rank) -> dict[str, dict[str, Any]]:
@@ -444,16 +448,18 @@ def _updates(a: Run, b: Run) -> Iterator[Suspect]:
 
 
 def _moved(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
-    """The first step for which one run alone changes weights after the optimizer did."""
+    """The first step for which one run alone changes weights, or a state of the optimizer, after
+    the optimizer did."""
     partner = {name: other for other, name in matched.parameters.items()}
-    moved = [{(n, s) for s, names in moved_outside(rank) for n in names} for rank in (a, b)]
-    moved[1] = {(partner[name], step) for name, step in moved[1] if name in partner}
+    moved = [{(n, w, s) for s, w, names in moved_outside(rank) for n in names} for rank in (a, b)]
+    moved[1] = {(partner[name], word, step) for name, word, step in moved[1] if name in partner}
     for run, alone in zip("AB", (moved[0] - moved[1], moved[1] - moved[0]), strict=True):
-        first = min((step for _, step in alone), default=0)
-        names = [name for name in matched.parameters if (name, first) in alone]
+        first, word = min(((step, word) for _, word, step in alone), default=(0, ""))
+        names = [name for name in matched.parameters if (name, word, first) in alone]
         if names:
-            details = {"run": run, "more": len(names) - 1}
-            yield Suspect("optimizer", names[0], step=first, kind="moved", details=details)
+            details = {"run": run, "more": len(names) - 1, "param": word}
+            kind = "state_moved" if word else "moved"
+            yield Suspect("optimizer", names[0], step=first, kind=kind, details=details)
 
 
 def _setup(a: Run, b: Run) -> Iterator[Suspect]:

@@ -62,11 +62,9 @@ def _read(kind: Any, value: Any, where: str, name: str) -> Any:
     if is_dataclass(kind):
         return read_object(cast("type[Any]", kind), value, f"{where}: {name}")
     if origin is tuple or (origin is Mapping and is_dataclass(inner[1])):
-        kind_of_item = inner[0] if origin is tuple else inner[1]
+        item_kind = inner[0] if origin is tuple else inner[1]
         items = _read(list, value, where, name)
-        read = tuple(
-            _read(kind_of_item, item, where, f"{name}[{k}]") for k, item in enumerate(items)
-        )
+        read = tuple(_read(item_kind, item, where, f"{name}[{k}]") for k, item in enumerate(items))
         return read if origin is tuple else {item.name: item for item in read}
     if origin is Mapping:
         items = _read(dict, value, where, name)

@@ -129,9 +129,7 @@ def tensor_names(layer: Layer, call: LayerCall) -> dict[str, str]:
     """The paths of a call's input tensors by argument and by position; those of tensors that the
     layer holds besides its parameters and buffers, by attribute."""
     names = _names(layer)
-    by_position = {
-        str(position): path for position, path in enumerate(call.inputs) if path.isdigit()
-    }
+    by_position = {str(k): path for k, path in enumerate(call.inputs) if path.isdigit()}
     by_argument = [path for path in call.inputs if not path.startswith(HELD)]
     by_attribute = {path.removeprefix(HELD): path for path in call.inputs if path.startswith(HELD)}
     return by_attribute | by_position | {names.get(path, path): path for path in by_argument}

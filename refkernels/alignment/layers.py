@@ -16,14 +16,7 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of, synonyms, tensor_names
-from refkernels.alignment.question import (
-    Array,
-    CapturedQuestion,
-    NotJudged,
-    Place,
-    Read,
-    Unjudged,
-)
+from refkernels.alignment.question import Array, CapturedQuestion, NotJudged, Place, Read, Unjudged
 from refkernels.alignment.recorded import ROOT
 from refkernels.alignment.run import Layer, LayerCall, Rank, StepTensors
 from refkernels.op import Direction, Op

@@ -43,7 +43,8 @@ _DENOMINATORS = frozenset(
     ("sum_instead_of_mean", "all_rows_denominator", "row_count_denominator", "batch_denominator")
 )  # of a loss's rows, each a factor of its gradient
 _Causes = dict[str, dict[str, Any]]  # by output
-Judged = dict[bytes, list["LocalJudgement"]]  # by the digest of a question and its answer
+# By the digest of a question and its answer: its judgements, or why there are none.
+Judged = dict[bytes, "list[LocalJudgement] | str"]
 _SEARCHES = 2  # searches for one op and type before its cause is taken to be the same
 # Causes that keep any op's definition: they round worse, or store numbers in a narrower format.
 _NUMERICAL = frozenset(json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")))
@@ -172,22 +173,23 @@ def judge_run(
     unjudged: dict[Unjudged, None] = {}
     searched: dict[tuple[str, ...], list[_Causes]] = {}
     for rank in run.ranks:
-        for step in rank.steps:
-            if chosen is not None and step not in chosen:
-                continue
+        for step in (one for one in rank.steps if chosen is None or one in chosen):
             progress(f"{run.folder.name}: step {step} of rank {rank.rank}")
             for item in _questions(rank, step):
                 if isinstance(item, Unjudged):
                     unjudged[item] = None
                     continue
                 digest = item.digest
-                try:
-                    if digest not in judged:
+                if digest not in judged:
+                    try:
                         judged[digest] = _judged(item, searched)
-                except (ValueError, TypeError) as error:
-                    unjudged[Unjudged(item.place.name, item.type, str(error).rstrip("."))] = None
+                    except (ValueError, TypeError) as error:
+                        judged[digest] = str(error).rstrip(".")
+                found = judged[digest]
+                if isinstance(found, str):
+                    unjudged[Unjudged(item.place.name, item.type, found)] = None
                     continue
-                for judgement in judged[digest]:
+                for judgement in found:
                     worst = judgement.worst if item.parts else item.place.name
                     judgements.append(replace(judgement, place=item.place, worst=worst))
     missing = tuple(dict.fromkeys(remark for rank in run.ranks for remark in rank.not_captured))
@@ -322,17 +324,12 @@ def _size(
     exact = np.asarray(problem.truth.reference[output])
     format = problem.format_of(output)
     errors = np.abs(to_float64(answer) - exact)
-    errors_over_bound = errors[~(errors <= problem.truth.bound[output])]
+    beyond = errors[~(errors <= problem.truth.bound[output])]
     largest = float(np.max(np.abs(exact), initial=0.0))
-    negligible = (
-        errors_over_bound.size > 0
-        and float(np.max(errors_over_bound)) <= format.u * largest < math.inf
-    )
-    half_of_digits = 2.0 ** (format.p / 2)
+    negligible = beyond.size > 0 and float(np.max(beyond)) <= format.u * largest < math.inf
+    half = 2.0 ** (format.p / 2)  # of its digits
     norms = float(np.linalg.norm(errors)), float(np.linalg.norm(exact))
-    gross = bool(
-        norms[0] * half_of_digits > norms[1] or (number(fit.over_bound) or 0.0) > half_of_digits
-    )
+    gross = bool(norms[0] * half > norms[1] or (number(fit.over_bound) or 0.0) > half)
     apart = norms[0] / norms[1] if norms[1] else math.inf if norms[0] else 0.0
     signed = steps(answer.reshape(-1), problem.truth.reference[output].reshape(-1))
     signed = signed[(np.abs(signed) < 2.0**31) & (signed != 0.0)]

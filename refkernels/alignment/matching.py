@@ -16,6 +16,7 @@ import numpy as np
 from refkernels.alignment.kinds import WEIGHTS, LayerKind, kind_of, synonyms
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import CaptureError, Layer, Rank
+from refkernels.alignment.tensors import grouped
 
 
 @dataclass(frozen=True)
@@ -153,14 +154,11 @@ def _by_weights(
 ) -> dict[str, str]:
     """Layers whose weights are partners: those of one layer, by the same names. Layers that share
     their weights are partners in the order of their calls."""
-    owners: dict[tuple[str, ...], list[str]] = {}
-    for layer in layers_b:
-        owners.setdefault(tuple(layer.parameters.values()), []).append(layer.name)
-    found = {}
+    owners, found = grouped(layers_b, lambda layer: tuple(layer.parameters.values())), {}
     for layer in layers_a:
         weights = tuple(parameters.get(name, "") for name in layer.parameters.values())
         if weights and all(weights) and owners.get(weights):
-            found[layer.name] = owners[weights].pop(0)
+            found[layer.name] = owners[weights].pop(0).name
     return found
 
 

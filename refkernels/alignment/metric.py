@@ -118,18 +118,16 @@ def mcnemar(only_a: int, only_b: int) -> float:
 
 def right_answers(dataset: object) -> dict[str, list[str]]:
     """The accepted answers by question id, of a SQuAD file. Raises ValueError for another file."""
-    answers_by_id: dict[str, list[str]] = {}
     try:
-        for article in dataset["data"]:  # type: ignore[index]
-            for paragraph in article["paragraphs"]:
-                for question in paragraph["qas"]:
-                    texts = [str(answer["text"]) for answer in question["answers"]]
-                    answers_by_id[str(question["id"])] = texts or [""]
+        paragraphs = (part for one in dataset["data"] for part in one["paragraphs"])  # type: ignore[index]
+        questions = [question for part in paragraphs for question in part["qas"]]
+        return {
+            str(question["id"]): [str(answer["text"]) for answer in question["answers"]] or [""]
+            for question in questions
+        }
     except (KeyError, TypeError, IndexError):
-        raise ValueError(
-            "this is not a SQuAD file with data, paragraphs, qas and answers."
-        ) from None
-    return answers_by_id
+        message = "this is not a SQuAD file with data, paragraphs, qas and answers."
+        raise ValueError(message) from None
 
 
 def scores(

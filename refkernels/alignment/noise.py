@@ -20,6 +20,7 @@ from refkernels.alignment.local import (
     judge_run,
 )
 from refkernels.alignment.run import Run
+from refkernels.alignment.tensors import grouped
 from refkernels.contexts import Shuffled
 from refkernels.diagnosis.fit import LIKE
 from refkernels.training.arithmetic import answers
@@ -90,12 +91,9 @@ def compared(
 def _figures(judged: Sequence[LocalJudgement]) -> dict[_Key, tuple[float, float]]:
     """Of each op's output, over all layers: the root mean square error, and the mean of the signed
     errors in its own standard deviations; outputs beyond rounding are left to the local verdict."""
-    groups: dict[_Key, list[LocalJudgement]] = {}
-    for one in judged:
-        if one.ordinary and one.attributed and math.isfinite(one.over_plain + one.bias):
-            key = one.op, str(one.place.stage), one.output
-            groups.setdefault(key, []).append(one)
-    figures = {}
+    figures, sound = {}, (one for one in judged if one.ordinary and one.attributed)
+    finite = (one for one in sound if math.isfinite(one.over_plain + one.bias))
+    groups = grouped(finite, lambda one: (one.op, str(one.place.stage), one.output))
     for key, group in groups.items():
         count = sum(one.elements for one in group)
         if count >= _FEW:

@@ -31,7 +31,7 @@ def multiple(
         for _, _, answers in _loss_layers(rank, rank_tensors)
         for loss, cotangent in answers
     ]
-    losses = [line.loss for rank in run.ranks for line in rank.lines if line.step == step]
+    losses = (line.loss for rank in run.ranks for line in rank.lines if line.step == step)
     reported = [run_loss for run_loss in losses if run_loss is not None and math.isfinite(run_loss)]
     if not parts or len(reported) < len(run.ranks) or min(reported) * max(reported) <= 0.0:
         return None

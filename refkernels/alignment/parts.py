@@ -20,7 +20,7 @@ from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepTensors
-from refkernels.alignment.tensors import norm
+from refkernels.alignment.tensors import grouped, norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
@@ -182,7 +182,7 @@ def _order(a: Run, b: Run, step: int) -> list[int] | None:
     decide: then the rows are taken to be in the same order."""
     rows: list[list[str]] = []
     for run in (a, b):
-        lines = [line for rank in run.ranks for line in rank.lines if line.step == step]
+        lines = (line for rank in run.ranks for line in rank.lines if line.step == step)
         rows.append([row for line in lines for row in line.rows or ()])
     if len(rows[0]) != len(set(rows[0])) or sorted(rows[0]) != sorted(rows[1]) or not rows[0]:
         return None
@@ -250,12 +250,9 @@ def _cause_of(sides: Sequence[_RunParts], digits: float, elements: int) -> Facto
     if largest < math.inf and max(factors) - min(factors) <= 4 * digits * largest:
         return _cause_of_one_factor(sides, 4 * digits, elements)
     for side in sides:
-        parts: dict[tuple[int, int], list[_Cell]] = {}
-        for cell in side.cells:
-            parts.setdefault(cell.part, []).append(cell)
-        if len(side.calls) > 1 and all(
-            cell.factor == 0.0 or cell.part[0] == 0 for cell in side.cells
-        ):
+        parts = grouped(side.cells, lambda cell: cell.part)
+        others = [cell.factor for cell in side.cells if cell.part[0] > 0]
+        if len(side.calls) > 1 and not any(others):
             return FactorCause("not_reduced", side.run, {"parts": len(side.calls)})
         if len(parts) < 2 or not all(math.isfinite(cell.factor) for cell in side.cells):
             continue
@@ -287,20 +284,16 @@ def _cause_of_one_factor(
             if parts > 1 and math.isclose(side.cells[0].factor, parts, rel_tol=room):
                 return FactorCause(word, side.run, {"parts": parts}, sure)
     for side in suspects:
-        mantissa, exponent = math.frexp(side.cells[0].factor)
+        factor = side.cells[0].factor
+        mantissa, exponent = math.frexp(factor)
         power = exponent - 1 if mantissa < 0.75 else exponent
-        if 2.0**power < LEAST_SCALE or not math.isclose(
-            side.cells[0].factor, 2.0**power, rel_tol=room
-        ):
+        if 2.0**power < LEAST_SCALE or not math.isclose(factor, 2.0**power, rel_tol=room):
             continue
         tokens = sum(cell.rows for cell in side.cells)
         if tokens % 2**power and elements % 2**power:
             return FactorCause("loss_scale", side.run, {"scale": 2**power}, sure)
-    return (
-        FactorCause("multiple", suspects[0].run, {"factor": suspects[0].cells[0].factor})
-        if sure
-        else None
-    )
+    multiple = {"factor": suspects[0].cells[0].factor}
+    return FactorCause("multiple", suspects[0].run, multiple) if sure else None
 
 
 def _departing(sides: Sequence[_RunParts], room: float) -> str | None:

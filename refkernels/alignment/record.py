@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from refkernels.alignment.local import LocalJudgement, LocalTruth
+from refkernels.alignment.local import LocalTruth
 from refkernels.alignment.run import Run
+from refkernels.alignment.tensors import grouped
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
 
 
 def of(alignment: Any) -> dict[str, Any]:
     """The record of an `Alignment`."""
-    verdict = alignment.verdict
+    names = ("verdict", "differences", "clips", "curve", "noise", "band", "matched",
+             "null_directions", "remarks")  # fmt: skip
     fields = {
         "schema": SCHEMA,
         "kind": "alignment",
         "runs": [_run(run) for run in alignment.runs],
-        "verdict": {
-            "word": verdict.word,
-            "suspects": [asdict(item) for item in verdict.suspects],
-            "reasons": [asdict(item) for item in verdict.reasons],
-        },
-        "differences": [asdict(item) for item in alignment.differences],
+        **{name: _plain(getattr(alignment, name)) for name in names},
         "local": [_local(item) for item in alignment.local],
-        "clips": [None if item is None else asdict(item) for item in alignment.clips],
-        "curve": None if alignment.curve is None else asdict(alignment.curve),
-        "noise": None if alignment.noise is None else asdict(alignment.noise),
-        "band": [list(item) for item in alignment.band],
         "losses": [[[line.step, line.loss] for line in run.first.lines] for run in alignment.runs],
-        "matched": None if alignment.matched is None else asdict(alignment.matched),
-        "calls": None if alignment.traced is None else asdict(alignment.traced),
-        "null_directions": [list(item) for item in alignment.null_directions],
-        "remarks": list(alignment.remarks),
+        "calls": _plain(alignment.traced),
     }
     return dict(storable(fields))
+
+
+def _plain(value: Any) -> Any:
+    """A dataclass, or a list of what is in a tuple."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -56,11 +53,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 def _local(local: LocalTruth) -> dict[str, Any]:
     """Every op with its worst figures, and each judgement that is not ordinary rounding."""
-    table: dict[tuple[str, str, str], list[LocalJudgement]] = {}
-    for judgement in local.judgements:
-        key = judgement.type, judgement.op, judgement.place.stage
-        table.setdefault(key, []).append(judgement)
-    rows = []
+    rows, table = [], grouped(local.judgements, lambda one: (one.type, one.op, one.place.stage))
     for (kind, op, stage), group in table.items():
         sound = [one for one in group if one.attributed and not one.wrong]
         wrong = [one for one in group if one.wrong]
@@ -87,10 +80,7 @@ def _local(local: LocalTruth) -> dict[str, Any]:
 
 def _layers(local: LocalTruth) -> list[dict[str, Any]]:
     """Every layer and pass at its worst step, in the order of the run."""
-    table: dict[tuple[str, str], list[LocalJudgement]] = {}
-    for judgement in local.judgements:
-        table.setdefault((judgement.place.name, judgement.place.stage), []).append(judgement)
-    rows = []
+    rows, table = [], grouped(local.judgements, lambda one: (one.place.name, one.place.stage))
     for (name, stage), group in table.items():
         worst = max(group, key=lambda one: (one.wrong, one.cause is not None, one.over_bound))
         rows.append({

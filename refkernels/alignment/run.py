@@ -14,7 +14,7 @@ from pathlib import Path
 from refkernels.alignment.fields import read_object
 from refkernels.alignment.recorded import Group, Layer, Optimizer, Parameter, Rank, StepLine
 from refkernels.alignment.steps import FORMAT, FORMAT_VERSION, LayerCall, StepTensors, open_step
-from refkernels.alignment.tensors import CaptureError, json_of
+from refkernels.alignment.tensors import CaptureError, grouped, json_of
 from refkernels.arguments import as_path
 from refkernels.records.array_files import ArrayFileError, opened
 from refkernels.suggestion import path_shown
@@ -38,6 +38,11 @@ class Run:
     def first(self) -> Rank:
         """The first rank that was recorded."""
         return self.ranks[0]
+
+    @property
+    def lines(self) -> dict[int, list[StepLine]]:
+        """The lines of all ranks, by step."""
+        return grouped((line for rank in self.ranks for line in rank.lines), lambda one: one.step)
 
     @property
     def remarks(self) -> tuple[str, ...]:

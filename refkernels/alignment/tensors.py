@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -23,6 +23,8 @@ from refkernels.records import codec
 from refkernels.records.array_files import ArrayFileError, opened
 
 Array = npt.NDArray[Any]
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 STORED_AS: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -53,6 +55,14 @@ def norm(array: Array) -> float:
     if not 2.0**-900 <= square < math.inf:  # squares overflow, or vanish
         return math.hypot(*values[values != 0].astype(np.float64).tolist())
     return math.sqrt(square)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items by their keys, both in order."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 class TensorFile(Mapping[str, Array]):

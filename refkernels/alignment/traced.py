@@ -13,7 +13,7 @@ from refkernels.frameworks.environments import NotInstalled
 from refkernels.profiling.program import written_by
 
 TRACES = Path(__file__).with_name("traces")
-UNEXPLAINED = ("calls:factor", "calls:parts")  # kinds without an edit
+UNEXPLAINED = "calls:parts"  # the kind without an edit
 CALLS = "trace/calls"  # the tensor of a step's file that holds its calls
 
 
@@ -84,7 +84,7 @@ def _suspect(found: Mapping[str, Any], step: int) -> Suspect:
     details = {name: value for name, value in found.items() if value is not None}
     a, b = (details.pop(name, "") for name in "ab")
     a, b = (f"{value:.9g}" if isinstance(value, float) else str(value) for value in (a, b))
-    edit = details.pop("edit") or ("factor" if "factor" in details else "parts")
+    edit = details.pop("edit")
     if edit == "table" and a and b:
         edit = "base"
     if edit == "constant" and "argument" not in details:

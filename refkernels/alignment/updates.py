@@ -20,7 +20,7 @@ import numpy as np
 from refkernels import registry
 from refkernels.alignment.question import Array, CapturedQuestion, NotJudged, Place, Read, Unjudged
 from refkernels.alignment.run import Optimizer, Rank, Run, StepLine, StepTensors
-from refkernels.alignment.tensors import STORED_AS
+from refkernels.alignment.tensors import STORED_AS, grouped
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.op import Op
@@ -102,11 +102,8 @@ def lost_decays(rank: Rank) -> Iterator[tuple[list[str], float, str]]:
     for index, group in enumerate(optimizer.groups):
         rates = [line.lr[index] for line in rank.lines if line.lr and index < len(line.lr)]
         decay = max(rates, default=0.0) * (group.hyperparameters.get("weight_decay") or 0.0)
-        kept: dict[str, list[str]] = {}
-        for name in group.parameters:
-            if name in rank.parameters and name not in group.exempt:
-                kept.setdefault(rank.parameters[name].dtype, []).append(name)
-        for dtype, names in kept.items():
+        kept = [n for n in group.parameters if n in rank.parameters and n not in group.exempt]
+        for dtype, names in grouped(kept, lambda name: rank.parameters[name].dtype).items():
             format = formats.get(STORED_AS[dtype])
             if 0.0 < decay < format.u / 2:
                 yield names, decay, format.name
@@ -129,24 +126,29 @@ def stalled(rank: Rank) -> tuple[str, float]:
     return next(iter(names), ""), kept / max(moving, 1)
 
 
-def moved_outside(rank: Rank) -> Iterator[tuple[int, list[str]]]:
-    """Steps that do not begin with the weights which the update of the step before left, and the
-    names of these weights: something else has changed them, by more than they are rounded."""
+def moved_outside(rank: Rank) -> Iterator[tuple[int, str, list[str]]]:
+    """Steps that do not begin with what the update of the step before left, of weights ("") or of a
+    state of the optimizer, with its word and the parameters' names: something else has changed
+    it, by more than it is rounded. A state that is absent is 0."""
     updated = {line.step for line in rank.lines if line.updates == 1} & set(rank.steps)
-    groups = rank.optimizer.groups if rank.optimizer is not None else ()
     for step in sorted({step + 1 for step in updated} & set(rank.steps)):
-        moved = []
-        for name in (name for group in groups for name in group.parameters):
-            last, now = rank.tensors(step - 1), rank.tensors(step).parameter(name)
-            before, after = last.parameter(name), last.parameter(name, "after")
-            if before is None or after is None or now is None or not after.size:
+        moved: dict[str, list[str]] = {}
+        last, now = rank.tensors(step - 1).file, rank.tensors(step).file
+        for full, left in last.items():
+            kind, *name, when = full.split("/")
+            begin = full.removesuffix(when) + "before"
+            word = name.pop() if kind == "state" else ""
+            recorded = begin in now or (kind == "state" and full in now)
+            if kind not in ("parameters", "state") or when != "after" or not recorded:
                 continue
-            old, left, new = map(to_float64, (before, after, now))
-            half = 2.0 ** (-formats.of(after).p / 2)
-            if np.linalg.norm(new - left) > half * np.linalg.norm(left - old):
-                moved.append(name)
-        if moved:
-            yield step, moved
+            if not left.size or (begin in now and np.array_equal(left, now[begin])):
+                continue
+            old, new = (to_float64(np.asarray(file.get(begin, 0.0))) for file in (last, now))
+            half, now_left = 2.0 ** (-formats.of(left).p / 2), to_float64(left)
+            if np.linalg.norm(new - now_left) > half * np.linalg.norm(now_left - old):
+                moved.setdefault(word, []).append("/".join(name))
+        for word, names in moved.items():
+            yield step, word, names
 
 
 def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
@@ -178,13 +180,13 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
 
 def _by_age(tensors: StepTensors, names: list[str]) -> list[list[str]]:
     """Parameters grouped by how often they were updated: one without a gradient falls behind."""
-    names_by_age: dict[tuple[bytes | None, bool], list[str]] = {}
-    for name in names:
+
+    def age(name: str) -> tuple[bytes | None, bool]:
         before, after = tensors.state(name), tensors.state(name, "after")
         step = after.get("step", before.get("step"))
-        age = None if step is None else step.tobytes()
-        names_by_age.setdefault((age, "buf" in before), []).append(name)
-    return list(names_by_age.values())
+        return None if step is None else step.tobytes(), "buf" in before
+
+    return list(grouped(names, age).values())
 
 
 def _questions(

@@ -70,36 +70,34 @@ def decide(
         suspects += [
             one
             for one in traced.differences
-            if one.kind not in UNEXPLAINED or one.where.split(" (")[0] not in named  # what differs
+            if one.kind != UNEXPLAINED or one.where.split(" (")[0] not in named  # what differs
         ]
     if parted is not None:  # the consequence of any suspect before it
         blamed = any(one.rank <= parted.rank for one in suspects)
-        suspects += [] if blamed else [parted]
         bare = not blamed and parted.details["cause"] is parted.details["factor"] is None
-        if bare and traced is not None and traced.step == parted.step:  # its calls show where
-            suspects += [replace(one, topic=parted.topic) for one in traced.differences]
+        at_step = bare and traced is not None and traced.step == parted.step
+        shown = traced.differences if traced is not None and at_step else ()  # its calls show where
+        found = [] if blamed else [parted, *(replace(one, topic=parted.topic) for one in shown)]
+        suspects += sorted(found, key=lambda one: one.kind in ("parted", UNEXPLAINED))
     if suspects:
         return Conclusion("different", _sorted(suspects))
     if cut_off:
-        return Conclusion("undecidable", reasons=tuple(cut_off))
-    if noise is not None and noise.invalid:
-        others = _open_reasons(local, None)
-        return Conclusion(
-            "undecidable", reasons=(VerdictReason("noise", {"op": noise.invalid}), *others)
-        )
-    if curve is not None and min(curve.p, curve.p_normal or 1.0) < LEVEL:
-        return Conclusion("undecidable", reasons=(VerdictReason("curves"),))
-    if curve is not None and curve.extreme:
-        counts = {"runs": curve.runs, "needed": needed(LEVEL)}
-        return Conclusion("undecidable", reasons=(VerdictReason("few", counts),))
-    skips = (one for one in differing if one.kind == "skipped")
-    reasons = [VerdictReason("skipped", {"step": one.step, **one.details}) for one in skips]
-    if traced is not None and traced.same and curve is None:
-        reasons += [reason for side in local for reason in _beyond_bound(side)][:1]
+        reasons = list(cut_off)
+    elif noise is not None and noise.invalid:
+        reasons = [VerdictReason("noise", {"op": noise.invalid}), *_open_reasons(local, None)]
+    elif curve is not None and min(curve.p, curve.p_normal or 1.0) < LEVEL:
+        reasons = [VerdictReason("curves")]
+    elif curve is not None and curve.extreme:
+        reasons = [VerdictReason("few", {"runs": curve.runs, "needed": needed(LEVEL)})]
     else:
-        calls = [] if traced is None else list(traced.unseen[:1])
-        reasons += [VerdictReason("calls", {"reason": reason}) for reason in calls]
-        reasons += _open_reasons(local, curve)
+        skips = (one for one in differing if one.kind == "skipped")
+        reasons = [VerdictReason("skipped", {"step": one.step, **one.details}) for one in skips]
+        if traced is not None and traced.same and curve is None:
+            reasons += [reason for side in local for reason in _beyond_bound(side)][:1]
+        else:
+            calls = [] if traced is None else list(traced.unseen[:1])
+            reasons += [VerdictReason("calls", {"reason": reason}) for reason in calls]
+            reasons += _open_reasons(local, curve)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 

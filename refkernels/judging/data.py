@@ -43,6 +43,7 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Shapes = Mapping[str, tuple[int, ...]]
 FEW = 64  # numbers of a row
+PEAK = 1536.0  # whose exponential no format holds, nor that of what is left of it by another pivot
 VOIDS = (0.0, -64.0)  # what adds next to nothing to a row, to one of exponentials
 
 
@@ -151,10 +152,15 @@ def few_rows(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format
 
 
 def few(void: float) -> Draw:
+    """Beside a void that is not 0, the largest number of a row lies inside, or at an end."""
 
     @_of_rows
     def draw(rng: np.random.Generator, rows: Doubles) -> None:
-        rows[..., ~_kept(rng, rows.shape[-1], FEW)] = void
+        n = rows.shape[-1]
+        rows[..., ~_kept(rng, n, FEW)] = void
+        number = rng.permutation(rows[..., 0].size).reshape(rows.shape[:-1])
+        for k, place in enumerate((rng.integers(n // 4, n - n // 4), 0, n - 1) if void else ()):
+            rows[number % 4 == k, place] = PEAK
 
     return draw
 

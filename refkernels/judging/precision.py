@@ -18,14 +18,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.formats import (
-    BFLOAT16,
-    BINARY16,
-    BINARY32,
-    TF32,
-    Format,
-    working_format,
-)
+from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Format, working_format
 from refkernels.contexts.composed import Flushed
 from refkernels.diagnosis.variants.precision import all_in, rounded
 from refkernels.judging.questions import elements

@@ -125,9 +125,7 @@ class Challenge:
         return self._standards[key]
 
     def fault(
-        self,
-        outputs: Mapping[str, Any],
-        before: frozenset[str] = frozenset(),
+        self, outputs: Mapping[str, Any], before: frozenset[str] = frozenset()
     ) -> AnswerFault | None:
         """The first fault of a kernel's outputs, None if they are right. `before`: the names of the
         outputs that it gave for other inputs."""

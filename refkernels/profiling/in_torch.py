@@ -29,10 +29,10 @@ from torch._decomp import decomposition_table
 from torch.utils._pytree import tree_flatten, tree_map
 
 try:
-    from refkernels.capture import tracer
+    from refkernels.capture import DTYPES, tracer
 except ImportError:  # run as a file, by torch's interpreter
     sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    from capture import tracer
+    from capture import DTYPES, tracer  # noqa: F401
 
 if [int(part) for part in torch.__version__.split(".")[:2]] < [2, 3]:
     raise ImportError("A profile needs PyTorch 2.3 or newer, and this is %s." % torch.__version__)
@@ -86,7 +86,7 @@ class RecordedCall:
     such a call, and its derivative; `overflowed`: how many elements are finite in one format only;
     `rounds`: the number of a tensor of which the result is a rounding, by its bits."""
 
-    fused = ""  # the call that this one is a part of
+    fused, of, ends = "", None, False  # of what it is a part; whether it makes that's result
     errors, samples, drawn, local, rounds = [None], [None], {}, None, None
     dtypes, seen, decides, overflowed = [], True, False, 0
 

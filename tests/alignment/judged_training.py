@@ -7,6 +7,7 @@ weight moved by an ulp.
 """
 
 import sys
+from functools import partial
 
 import torch
 from capture import Capture
@@ -34,6 +35,29 @@ class ByTokens(Model):
     def forward(self, x, y):
         logits = self.body(x)[:, :, None].expand(-1, -1, 2)
         return self.loss(logits, torch.stack((y, torch.full_like(y, -100)), 1))
+
+
+class Around(nn.Module):
+    """What a function makes of a layer and its input."""
+
+    def __init__(self, function, layer=None):
+        super().__init__()
+        self.function, self.layer = function, layer
+
+    def forward(self, x):
+        return self.function(self.layer, x)
+
+
+def around(function, layer):
+    return {"model": lambda: mlp(Around(function, layer()))}
+
+
+def pictured(change):
+    def model():
+        filters = Around(change), nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten()
+        return Model(nn.Linear(5, 48), nn.Unflatten(1, (3, 4, 4)), *filters, nn.Linear(16, 3))
+
+    return {"model": model}
 
 
 class Late(Model):
@@ -81,6 +105,13 @@ def accumulated(model, optimizer, x, y, step, over=2):
         loss.backward()
     optimizer.step()
     return sum(losses) * over / 2
+
+
+def changed(change, model, optimizer, x, y, step):
+    """A step of a training that changes the optimizer's states before its second update."""
+    for state in optimizer.state.values() if step == 1 else ():
+        change(state)
+    return plain(model, optimizer, x, y, step)
 
 
 def overflow(model, step):
@@ -136,6 +167,16 @@ TRAININGS = {
     "averaged_faster": {"model": lambda: mlp(nn.BatchNorm1d(8, momentum=0.5))},
     "average_kept": {"model": lambda: mlp(nn.BatchNorm1d(8).eval())},
     "frozen": {"model": lambda: mlp(nn.Linear(8, 8).requires_grad_(False))},
+    "spaced": {"steps": [0, 2]},
+    "counted": {"train": partial(changed, lambda one: one["step"].add_(1)), "steps": [0, 2]},
+    "renewed": {"train": partial(changed, dict.clear)},
+    "normed": around(lambda norm, x: norm(x), lambda: nn.LayerNorm(8)),
+    "unnormed": around(lambda norm, x: x, lambda: nn.LayerNorm(8)),
+    "lstm": around(lambda lstm, x: lstm(x)[0], lambda: nn.LSTM(8, 8)),
+    "lstm_kept": around(lambda lstm, x: lstm(x, [torch.ones(1, 8)] * 2)[0], lambda: nn.LSTM(8, 8)),
+    "pictures": pictured(lambda _, x: x),
+    "shifted": pictured(lambda _, x: (x - 0.5) / 0.25),
+    "flipped": pictured(lambda _, x: x.flip(1)),
     "nothing_dropped": {"model": lambda: mlp(nn.Identity())},
     "deep": {"model": lambda: mlp(nn.Linear(8, 8))},
 }

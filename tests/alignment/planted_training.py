@@ -50,9 +50,8 @@ class Adam(torch.optim.Optimizer):
                     continue
                 state = self.state[p]
                 if not state:
-                    state["step"] = torch.tensor(0.0)
-                    state["average"] = torch.zeros_like(p)
-                    state["squares"] = torch.zeros_like(p)
+                    averages = {"average": torch.zeros_like(p), "squares": torch.zeros_like(p)}
+                    state.update(step=torch.tensor(0.0), **averages)
                 state["step"] += 1
                 t = int(state["step"])
                 m, v = state["average"], state["squares"]
@@ -118,7 +117,7 @@ def optimizer_of(planted, model):
     if planted in ("no_bias_correction", "adam_eps_hat", "adam_eps_inside", "right_adam"):
         kind = Adam if planted == "adam_eps_inside" else type("Own", (Adam,), {})
         return kind([*others, *kept], 1e-3, (0.9, 0.999), 1e-8, planted)
-    if planted in ("plain_adam",):
+    if planted == "plain_adam":
         return torch.optim.Adam([*others, *kept], 1e-3)
     if planted in ("sgd", "momentum_nesterov", "momentum_dampening"):
         return torch.optim.SGD(
@@ -184,16 +183,14 @@ def train(folder, planted, steps, captured=(0, 1, 2), ends=0):
                 loss = accumulated(planted, model, ids, labels)
             else:
                 loss = model(ids, labels)
-                factor = SCALE if "scale" in planted else 1.0
-                factor = float(planted[-1]) if planted.startswith("scaled_by_") else factor
-                factor = 8.0 if planted == "gradient_times_8" else factor
+                numbered = planted.startswith(("scaled_by_", "gradient_times_"))
+                factor = float(planted[-1]) if numbered else SCALE if "scale" in planted else 1.0
                 (loss * factor).backward()
-            norm = clip(planted, model, optimizer) if planted == "clip_before_unscale" else None
-            if planted == "clip_before_unscale" or planted.startswith("scaled"):
-                for p in model.parameters():
-                    p.grad /= factor
-            if planted != "clip_before_unscale":
-                norm = clip(planted, model, optimizer)
+            early = planted == "clip_before_unscale"
+            norm = clip(planted, model, optimizer) if early else None
+            for p in model.parameters() if early or planted.startswith("scaled") else ():
+                p.grad /= factor
+            norm = norm if early else clip(planted, model, optimizer)
             optimizer.step()
             extras = {} if norm is None else {"clip_norm": norm}
             capture.step(loss=loss, batch={"ids": ids, "labels": labels}, **extras)
@@ -252,11 +249,11 @@ def train_ranks(folder, planted, steps, captured=(0, 1, 2), ends=0):
                 own[-1].backward()
                 weights.append(float((labels[half] >= 0).sum() / (labels >= 0).sum()))
             weights = {"ranks_sum": [1.0, 1.0], "ranks_masked": weights}.get(planted, [0.5, 0.5])
-            for pair in zip(*(model.parameters() for model in models)):  # noqa: B905
-                if planted != "ranks_own":
-                    reduced = weights[0] * pair[0].grad + weights[1] * pair[1].grad
-                    for p in pair:
-                        p.grad.copy_(reduced)
+            pairs = zip(*(model.parameters() for model in models))  # noqa: B905
+            for pair in pairs if planted != "ranks_own" else ():
+                reduced = weights[0] * pair[0].grad + weights[1] * pair[1].grad
+                for p in pair:
+                    p.grad.copy_(reduced)
             for rank, optimizer in enumerate(optimizers):
                 optimizer.step()
                 batch = {"ids": ids[halves[rank]], "labels": labels[halves[rank]]}

@@ -51,7 +51,7 @@ for name in names:
     step = "/rank_0/step_000000.safetensors"
     sys.argv = [traces, name + ".json", "right" + step, name + step]
     runpy.run_path(traces, run_name="__main__")
-import edits, in_torch, torch
+import edits, in_torch, torch, unfused
 assert not edits.same_constant(-torch.inf, -1e9)  # as masks have
 ends = torch.tensor([3, 4, 8], dtype=torch.int32)
 forms = [((8, 4), (3, 4, 12)), ((4, 8), (8, 12)), ((3, 4, 12), (12, 8))]
@@ -59,6 +59,10 @@ torch.set_default_dtype(torch.float32)
 for a, b in ([torch.randn(shape) for shape in shapes] for shapes in forms):
     exact = in_torch.grouped(a.double(), b.double(), ends)
     torch.testing.assert_close(torch._grouped_mm(a, b, offs=ends), exact.float())
+lstm, x, state = torch.nn.LSTM(3, 4, bidirectional=True), torch.randn(5, 2, 3), torch.randn(2, 2, 4)
+exact, weights = lstm(x, (state, state))[0], lstm.all_weights
+made = [unfused.lstm(x, *weights[k], state[k], state[k], reverse=k)[0] for k in (0, 1)]
+torch.testing.assert_close(torch.cat(made, -1), exact)
 """
 
 

@@ -175,7 +175,8 @@ def test_updates_are_counted_and_weights_moved_by_others_named(rank_of: Any) -> 
     assert [line.updates for line in rank_of("twice").lines] == [2, 2, 2]
     assert any("several updates" in text for text in rank_of("twice").not_captured)
     moved = {name: [*moved_outside(rank_of(name))] for name in ("plain", "twice", "averaged")}
-    assert moved == {"plain": [], "twice": [], "averaged": [(k, ["first.weight"]) for k in (1, 2)]}
+    averaged = [(step, "", ["first.weight"]) for step in (1, 2)]
+    assert moved == {"plain": [], "twice": [], "averaged": averaged}
 
 
 def test_schedules_and_changes_are_recorded(rank_of: Any) -> None:

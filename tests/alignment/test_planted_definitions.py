@@ -27,12 +27,12 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "layernorm_eps_hidden": ("right", 0, "forward", "it uses eps = 1e-05 ("),
     "label_smoothing": ("right", 0, "layer", "label\\_smoothing is 0 in A and 0.1 in B"),
     "loss_sum": ("right", 0, "layer", "reduction is mean in A and sum in B"),
-    "tied_gradient_dropped": ("right", 0, "gradient", "the gradient of `embed.weight` in B"),
+    "tied_gradient_dropped": ("right", 0, "gradient", "in the backward pass: B leaves out `add`"),
     "gradient_times_8": ("right", 0, "backward", "in B is 8 times that of A"),
     "no_bias_correction": ("plain_adam", 0, "update", "not correct the bias of m and v (proven)"),
     "adam_eps_hat": ("plain_adam", 0, "update", "adds eps to sqrt(v) before v is corrected"),
     "adam_eps_inside": ("plain_adam", 0, "update", "inside the root"),
-    "steps_kept": ("right", 0, "optimizer", "a state that the optimizer begins with"),
+    "steps_kept": ("right", 0, "optimizer", "a state that the optimizer begins this step with"),
     "adam_eps": ("right", 0, "optimizer", "eps of"),
     "momentum_nesterov": ("sgd", 0, "optimizer", "nesterov of"),
     "momentum_dampening": ("sgd", 0, "optimizer", "dampening of"),
@@ -203,9 +203,7 @@ def test_curves_are_compared_with_null_runs(runs: Path, tmp_path: Path) -> None:
     assert late.curve.p_normal < 1e-6
 
 
-def test_the_command_prints_the_verdict_and_ends_with_its_status(
-    runs: Path, tmp_path: Path
-) -> None:
+def test_the_command_prints_the_verdict_and_ends_by_its_status(runs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     result = invoked("align", runs / "right", runs / "adam_eps", "--step", "0", "--out", folder)
     assert result.exit_code == 1

@@ -69,9 +69,7 @@ def test_each_process_records_its_own_rank(runs: Path) -> None:
 
 
 @pytest.mark.parametrize("names", SAME, ids=" ".join)
-def test_correctly_reduced_gradients_are_the_same_training(
-    names: tuple[str, str], runs: Path
-) -> None:
+def test_gradients_reduced_rightly_are_one_training(names: tuple[str, str], runs: Path) -> None:
     alignment = align(*(runs / name for name in names))
     assert alignment.verdict.word == "same", page.headline(alignment.to_dict())
 

@@ -39,6 +39,12 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("averaged", "average_kept"): ("different", "`training` is True in A and False in B"),
     ("plain", "lost"): ("different", "body.0.weight is not updated in B"),
     ("deep", "frozen"): ("different", "is frozen in B"),
+    ("plain", "renewed"): ("different", "step 1: in B the step does not begin with m as"),
+    ("spaced", "counted"): ("different", "step 2: the norm of step, a state that the optimizer"),
+    ("normed", "unnormed"): ("different", "B leaves out `native_layer_norm` of"),
+    ("lstm", "lstm_kept"): ("different", "computes add in A and ones, addmm, add in B"),
+    ("pictures", "shifted"): ("different", "B has `sub 0.5`, `div 0.25` in"),
+    ("pictures", "flipped"): ("different", "(axis 1: 2, 1, 0)"),
     ("nothing_dropped", "dropout"): ("different", "`bernoulli`, `div 0.9`, `mul` in"),
 }
 

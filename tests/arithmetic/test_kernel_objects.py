@@ -60,9 +60,7 @@ def called(kernel: Any) -> Iterator[Any]:
 
 
 def test_a_room_names_the_rooms_whose_kernels_its_own_call() -> None:
-    calls = [
-        (room_of(kernel), room_of(callee)) for kernel in kernels() for callee in called(kernel)
-    ]
+    calls = [(room_of(kernel), room_of(other)) for kernel in kernels() for other in called(kernel)]
     between = {(caller, callee) for caller, callee in calls if callee not in (caller, "arithmetic")}
     assert len(between) >= 3
     for caller, callee in sorted(between):

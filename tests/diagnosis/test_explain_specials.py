@@ -21,6 +21,7 @@ from refkernels import registry
 Array = npt.NDArray[Any]
 EXAMPLES = 3 * HUNT
 WAYS = [(name, way) for name, op in sorted(registry.ops().items()) for way in op.directions]
+DTYPES = ("float32", "bfloat16", "float16", "float64")
 SPECIALS = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 HARMLESS = (None, "summation_order", "bias_first")
 
@@ -53,28 +54,22 @@ def inputs_of(
     }, params
 
 
-def spoilt(inputs: dict[str, Array], rng: np.random.Generator, few: bool = False) -> None:
+def spoilt(inputs: dict[str, Array], rng: np.random.Generator) -> None:
     """Specials at random places of random inputs, and numbers that overflow when squared."""
     wild = (*SPECIALS, 1e30, -1e30, 1e-30)
     for array in (array for array in inputs.values() if array.dtype.kind not in "iub"):
-        for _ in range(1 if few else int(rng.integers(0, 4))):
+        for _ in range(int(rng.integers(0, 4))):
             with np.errstate(over="ignore"):
                 flat = array.reshape(-1)
                 flat[rng.integers(flat.size)] = np.asarray(rng.choice(wild)).astype(array.dtype)
 
 
-questions = st.tuples(
-    st.sampled_from(WAYS),
-    st.sampled_from(("float32", "bfloat16", "float16", "float64")),
-    st.integers(0, 2**32 - 1),
-)
-
-
 @settings(max_examples=EXAMPLES)
-@given(questions)
-def test_a_right_kernel_is_right_whatever_specials_its_inputs_have(question: Any) -> None:
-    (op, direction), dtype, seed = question
-    rng = np.random.default_rng(seed)
+@given(st.sampled_from(WAYS), st.sampled_from(DTYPES), st.integers(0, 2**32 - 1))
+def test_a_right_kernel_is_right_whatever_specials_its_inputs_have(
+    way: tuple[str, Any], dtype: str, seed: int
+) -> None:
+    (op, direction), rng = way, np.random.default_rng(seed)
     inputs, params = inputs_of(op, direction, dtype, rng)
     spoilt(inputs, rng)
     exact = registry.get(op).evaluate(direction, inputs, params, ("rounding", dtype))
@@ -85,23 +80,6 @@ def test_a_right_kernel_is_right_whatever_specials_its_inputs_have(question: Any
     assert explanation.verdict in ("correctly_rounded", "rounding")
     assert explanation.cause in HARMLESS
     assert explanation.summary
-
-
-@settings(max_examples=EXAMPLES)
-@given(questions, st.integers(0, 2**32 - 1))
-def test_a_wrong_kernel_is_answered_whatever_specials_it_has(question: Any, noise: int) -> None:
-    (op, direction), dtype, seed = question
-    rng = np.random.default_rng(seed)
-    inputs, params = inputs_of(op, direction, dtype, rng)
-    spoilt(inputs, rng)
-    exact = registry.get(op).evaluate(direction, inputs, params, ("rounding", dtype))
-    outputs = {name: value.round(dtype)[0] for name, value in exact.items()}
-    spoilt(outputs, np.random.default_rng(noise))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        explanation = refkernels.explain(op, inputs, outputs, params, direction)
-    assert explanation.to_markdown("en")
-    assert explanation.to_markdown("zh")
 
 
 PLAIN = {"x": normal(24, 65), "weight": normal(65, seed=1), "bias": normal(65, seed=2)}

@@ -64,11 +64,8 @@ def test_several_kernels_are_judged_and_compared() -> None:
 
 
 def test_an_explanation_is_strict_json() -> None:
-    explanation = refkernels.explain(
-        "linear", LINEAR, {"a": {"y": linear()}, "b": {"y": -linear()}}
-    )
-    text = json.dumps(explanation.to_dict(), allow_nan=False)
-    record = json.loads(text)
+    found = refkernels.explain("linear", LINEAR, {"a": {"y": linear()}, "b": {"y": -linear()}})
+    record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert record["kernels"]["b"]["cause"] == "sign_error"
     assert record["differences"][0]["cause"] == "sign_error"
 

@@ -21,9 +21,7 @@ def tanh_form(x: Any) -> Any:
 
 @pytest.mark.parametrize("op", ["gelu", "gelu_tanh"])
 @pytest.mark.parametrize("size", [1, 3])
-def test_of_two_gelus_the_one_that_computes_the_other_function_is_blamed(
-    op: str, size: int
-) -> None:
+def test_of_two_gelus_the_one_that_computes_the_other_is_blamed(op: str, size: int) -> None:
     cause, culprit = {"gelu": ("tanh_gelu", "port"), "gelu_tanh": ("erf_gelu", "torch")}[op]
     for seed in range(HUNT):
         x = np.float32(size) * np.random.default_rng(seed).standard_normal(500).astype(np.float32)

@@ -402,8 +402,7 @@ for kind in (F, np.float64):
 larger = 16 * np.finfo(F).tiny  # below which no processor flushes
 given = {name: array.astype(F) for name, array in given.items()}
 of("atan2", given).unsure(
-    "flush_to_zero",
-    partial(slopes_of_atan2, keep=lambda x: np.where(abs(x) < larger, 0 * x, x)),
+    "flush_to_zero", partial(slopes_of_atan2, keep=lambda x: np.where(abs(x) < larger, 0 * x, x))
 )
 fault = of("log_sigmoid", {"x": RNG.uniform(-120, 60, 500).astype(F), "dy": normal(500)})
 for keep in (flushed, np.copy):

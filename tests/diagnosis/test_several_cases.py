@@ -110,8 +110,7 @@ def test_terms_that_all_cases_lack_are_found_where_each_is_one_number(
 
 
 @pytest.mark.parametrize(
-    ("rows", "format", "cause"),
-    [(26, "float32", "dropped_tail"), (32, "bfloat16", "wrong_dtype")],
+    ("rows", "format", "cause"), [(26, "float32", "dropped_tail"), (32, "bfloat16", "wrong_dtype")]
 )
 def test_one_result_that_stands_in_many_places_is_explained(
     rows: int, format: str, cause: str

@@ -11,9 +11,7 @@ pytestmark = pytest.mark.framework
 
 
 @pytest.mark.parametrize("framework", ["torch", "paddle", "oneflow", "mindspore"])
-def test_every_element_is_kept_or_dropped_as_the_mask_says(
-    framework: str, session_for: Any
-) -> None:
+def test_elements_are_kept_or_dropped_as_the_mask_says(framework: str, session_for: Any) -> None:
     rng = np.random.default_rng(0)
     x, dy = rng.standard_normal((2, 500)).astype(np.float32)
     mask = rng.random(500) < 0.9

@@ -195,9 +195,7 @@ def test_what_an_adapter_returns_against_its_contract_is_named(
     assert reason in str(reply.reason)
 
 
-def test_mindspore_launches_and_waits_whatever_its_version(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_mindspore_launches_and_waits_whatever_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before 2.5 it had no `runtime`."""
     code = compile(catalog.get("mindspore").framework.source(), "an_adapter", "exec")
     for names, called in (({}, "runtime.launch_blocking"), ({"runtime": object()}, "set_context")):

@@ -104,9 +104,7 @@ def answered(op: str, direction: Direction, number: int, dtype: str) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)  # one op's after the other: what is right is kept
 @pytest.mark.parametrize("op", registry.ops().values(), ids=lambda op: op.name)
-def test_it_is_the_op_of_that_name(
-    name: str, op: Op, session_for: Callable[[str], Session]
-) -> None:
+def test_it_is_the_op_of_its_name(name: str, op: Op, session_for: Callable[[str], Session]) -> None:
     if (name, op.name) in UNSAFE:
         pytest.skip(UNSAFE[name, op.name])
     session, apart, turn = session_for(name), [], NAMES.index(name) + len(op.name)

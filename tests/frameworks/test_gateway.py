@@ -198,9 +198,7 @@ def test_flags_are_recorded_and_those_of_another_framework_left_out(
         ("omp_threads", "1", "no adapter has a flag named 'omp_threads'.*float32_matmul_precision"),
     ],
 )
-def test_a_flag_that_cannot_be_set_is_an_error(
-    fake: Fake, flag: str, value: str, said: str
-) -> None:
+def test_flags_that_cannot_be_set_are_errors(fake: Fake, flag: str, value: str, said: str) -> None:
     with Session(fake("correct"), settings={flag: value}) as session:
         reply = session.run("sin", "forward", {"x": X})
     assert reply.status == session.status == "error"

@@ -123,9 +123,7 @@ def test_case_files_are_explained_or_refused_in_a_sentence(
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz"])
-def test_array_files_are_read_or_refused_in_a_sentence(
-    hunt: Any, tmp_path: Path, kind: str
-) -> None:
+def test_arrays_are_read_or_refused_in_a_sentence(hunt: Any, tmp_path: Path, kind: str) -> None:
     content = io.BytesIO()
     np.save(content, X) if kind == "npy" else np.savez_compressed(content, x=X, y=X[0])
     path = tmp_path / f"x.{kind}"

@@ -16,9 +16,10 @@ from refkernels import reporting
 from refkernels.reporting.templating import page_script
 
 OPS = ("linear", "layernorm", "cos")
+Records = list[dict[str, Any]]
 
 
-def measured() -> list[dict[str, Any]]:
+def measured() -> Records:
     """A few records of every kind, which every view has something to say of."""
     records = [synthetic.environment(name) for name in ("torch", "paddle")]
     for op in OPS:
@@ -80,7 +81,7 @@ def refusal(folder: Path, name: str) -> str | None:
     return None
 
 
-def mutate(records: list[dict[str, Any]], random: Any) -> list[Any]:
+def mutate(records: Records, random: Any) -> list[Any]:
     """The records with one to three of them altered."""
     changed: list[Any] = list(records)
     for _ in range(int(random.integers(1, 4))):
@@ -91,11 +92,7 @@ def mutate(records: list[dict[str, Any]], random: Any) -> list[Any]:
 
 @RECORDS
 def test_edited_records_are_shown_or_refused_in_a_sentence(
-    hunt: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    records: list[dict[str, Any]],
+    hunt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, records: Records
 ) -> None:
     shown = 0
     for number, random in hunt.cases(8):
@@ -119,7 +116,7 @@ def test_edited_records_are_shown_or_refused_in_a_sentence(
 
 @RECORDS
 def test_damaged_records_are_read_or_refused_in_a_sentence(
-    hunt: Any, tmp_path: Path, name: str, records: list[dict[str, Any]]
+    hunt: Any, tmp_path: Path, name: str, records: Records
 ) -> None:
     content = "".join(json.dumps(record) + "\n" for record in records).encode()
     for number, random in hunt.cases(30):

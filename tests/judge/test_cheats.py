@@ -57,7 +57,7 @@ BY_REASON = {  # the verdict, a reason among those given, and the cheats
     ),
     (WRONG, "wrong_special"): (
         "without_maximum nan_ignored minus_zero_ignored infinities_ignored nan_in_weights_ignored "
-        "zeros_skipped maximum_from_zero index_of_16_bits begins_with_the_lowest"
+        "zeros_skipped maximum_from_zero index_of_16_bits begins_with_the_lowest pivot_of_the_ends"
     ),
     (WRONG, "outside_memory"): "only_contiguous reads_past_the_end",
     (WRONG, ""): "tail_unwritten race",

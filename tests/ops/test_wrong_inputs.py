@@ -57,9 +57,7 @@ one_pass_of_each = pytest.mark.parametrize(("name", "direction"), one_way(WAYS))
 
 
 @one_pass_of_each
-def test_a_shape_that_does_not_fit_is_refused_in_a_sentence(
-    name: str, direction: Direction
-) -> None:
+def test_shapes_that_do_not_fit_are_refused_in_a_sentence(name: str, direction: Direction) -> None:
     op, asked = registry.get(name), questions(name, direction)
     assert asked
     for inputs, params in asked:

@@ -110,9 +110,7 @@ print("same")
     assert in_torch(code).strip() == "same"
 
 
-def test_a_block_is_profiled_where_it_stands(
-    tmp_path: Path, in_torch: Callable[[str], str]
-) -> None:
+def test_a_block_is_profiled_in_its_place(tmp_path: Path, in_torch: Callable[[str], str]) -> None:
     code = f"""
 import torch, refkernels
 model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Softmax(-1))

@@ -133,6 +133,10 @@ def drops(x):
     return F.dropout(x, 0.5, training=True)
 
 
+def no_tensor(x):
+    return 3.0
+
+
 def is_complex(x):
     return torch.fft.rfft(x).abs()
 

@@ -331,6 +331,7 @@ TOLD = {
     "reads_a_number": "depends on data" + LINE,
     "uncovered": r"bessel_j0.default is not covered \(.*users.py:\d+\).*formula in xp",
     "drops": "dropout.default draws random numbers" + LINE,
+    "no_tensor": r"returns 3.0, and no tensor \(programs_of_users.py:\d+",
     "is_complex": "is complex" + LINE,
     "is_sparse": "is sparse" + LINE,
     "quantises": "is quantised" + LINE,

@@ -43,15 +43,14 @@ def arguments(call, run=None):
 
 
 def with_arguments(changes):
-    """The call, other values for arguments by key. A tensor stands for itself."""
+    """The call, other values for arguments by key. A tensor stands for a copy of itself, since the
+    call may write to it."""
 
     def edit(run, function, args, kwargs):
         args, kwargs = list(args), dict(kwargs)
         for key, value in changes.items():
-            if isinstance(key, int):
-                args[key] = value
-            else:
-                kwargs[key] = value
+            place = args if isinstance(key, int) else kwargs
+            place[key] = value.clone() if isinstance(value, torch.Tensor) else value
         return function, args, kwargs, None
 
     return edit
@@ -144,9 +143,8 @@ def functions(call, others):
     for other in others:
         key = other.function, str(other.args), str(other.kwargs)
         alike = len(other.numbers) == len(call.numbers) and len(other.results) == len(call.results)
-        if not alike or not call.numbers or other.writes or key in tried:
-            continue
-        if other.function is call.function:
+        same = other.function is call.function
+        if same or not alike or not call.numbers or other.writes or key in tried:
             continue
         tried.add(key)
 
@@ -177,6 +175,8 @@ def operands(run, call, near, lone, kind):
         mine = run.values[slot]
         told, others = {"edit": kind, "argument": name, "a": slot}, []
         leaf = mine.is_floating_point() and not isinstance(run.made[slot], tuple)
+        # kernels of norms read as much of the one as of the other, and check neither
+        paired = [run.values[s].shape for s in slots.values()].count(mine.shape) > 1
         if kind == "omitted" and leaf:
             others = [torch.zeros_like(mine), torch.ones_like(mine)]
         elif kind == "transposed" and mine.dim() >= 2 and mine.shape[-1] == mine.shape[-2]:
@@ -197,7 +197,7 @@ def operands(run, call, near, lone, kind):
             if place == slot or ordered or made.dtype != mine.dtype:
                 continue
             if made.shape == mine.shape or (
-                made.numel() != mine.numel() and made.dim() == mine.dim()
+                made.numel() != mine.numel() and made.dim() == mine.dim() and not paired
             ):
                 yield {**told, "b": place}, {call.index: with_arguments({key: made})}
 

@@ -38,13 +38,17 @@ def single(told):
     return told[0] == 1 and told[3] % 1.0 != 0.0
 
 
-def search(pair, side, other, sinks, sinks_of_other, kinds):
-    """(description, edits) of the edit of `side` that makes most of `other`'s values, or None.
+def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
+    """(description, edits) of the edit of `side` that makes most of `other`'s values, or None;
+    `like`: only of calls of this one's function and place, as a loop makes them again.
 
     None can make more than `other`'s own value in its place: an edit that makes as many ends the
     search, and where none does, that replacement is what is known."""
     mine, its = pair.without(side, sinks), pair.without(other, sinks_of_other)
     calls, shown = makers(side, mine)[:PLACES], makers(other, its)[:PLACES]
+    if like is not None:
+        same = (like.function, place(like))
+        calls = [call for call in calls if (call.function, place(call)) == same]
     if not calls or not shown:
         return None
     stop = max(side.run.made[s][0] for s in sinks if isinstance(side.run.made[s], tuple)) + 1
@@ -298,7 +302,7 @@ def drawn_otherwise(pair):
 def differences(pair, sinks_of, found, rounds=ROUNDS):
     """Append the differences to `found`, one behind the other. Whether the sinks have partners
     then."""
-    a, b = pair.a, pair.b
+    a, b, again = pair.a, pair.b, None
     for _ in range(rounds):
         sinks_a, sinks_b = sinks_of(a), sinks_of(b)
         its, mine = pair.without(b, sinks_b), pair.without(a, sinks_a)
@@ -321,8 +325,13 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             found += [{"stage": "forward", **one} for one in settled if one is not None]
             pair.refresh(b)
             continue
-        first = first_of(b, its)
-        best = search(pair, a, b, sinks_a, sinks_b, KINDS)
+        first, forms = first_of(b, its), {a: None, b: None}
+        if again is not None:  # a loop's next step, most often
+            side, other = (a, b) if again[0] is a else (b, a)
+            forms[side] = search(pair, side, other, sinks_of(side), sinks_of(other), *again[1:])
+        if all(map(is_replacement, forms.values())):
+            forms[a] = search(pair, a, b, sinks_a, sinks_b, KINDS)
+        best = forms[a]
         if best is not None and best[0]["edit"] == "replaced":
             value, call = b.run.values[best[0].pop("value")].double(), best[0]["call"]
             apart = float((a.run.values[a.run.slots[call.index][0]].double() - value).norm())
@@ -330,28 +339,27 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
                 a.edits.update(best[1])
                 pair.refresh(a)
                 continue
-        if is_replacement(best):
+        if all(map(is_replacement, forms.values())):
             if opened(pair, mine, its):
                 continue
-            added = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
-            if not is_replacement(added):
-                told, edit = added
-                found.append(described(pair, b, {**told, "edit": "added"}, first))
-                b.edits.update(edit)
-                pair.refresh(b)
-                continue
+            forms[b] = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
+        if not is_replacement(forms[b]):
+            told, edit = forms[b]
+            one = described(pair, b, {**told, "edit": "added"}, first)
+            found += [one] if one not in found else []
+            again = b, ("left_out",), told["call"]
+            b.edits.update(edit)
+            pair.refresh(b)
+            continue
         if best is None:
-            told = {"edit": "", "call": first, "factor": factor(pair, mine, its)}
-            found.append(described(pair, b, told, first))
+            found.append(described(pair, b, {"edit": "parts", "call": first}, first))
             return False
         told, edit = best
         if is_replacement(best):
             chains = chain(a, mine, told["call"]), chain(b, its, told.pop("given"))
-            named = [
-                [", ".join(words(calls, whole)) for calls in chains] for whole in (False, True)
-            ]
+            named = [[", ".join(words(calls, k)) for calls in chains] for k in range(3)]
             told["a"], told["b"] = next((pair for pair in named if pair[0] != pair[1]), named[0])
-            told["factor"] = factor(pair, mine, its)
+        again = a, (told["edit"],), told["call"]
         a.edits.update(everywhere(a, told, edit))
         found += [one for one in [described(pair, a, told, first)] if one not in found]
         pair.refresh(a)
@@ -416,9 +424,16 @@ def dropped(side, call, kept):
     return [side.program.calls[index] for index in sorted(gone)]
 
 
-def words(calls, whole=False):
-    """The operators of calls, but for those that move numbers."""
-    named = [edits.called(call, whole) for call in calls if not in_torch.is_view(call.function)]
+def words(calls, detail=0):
+    """The operators of calls, but for those that move numbers: a fused one whose result is among
+    theirs, or (`detail`) its parts; then with all of their numbers."""
+    calls = [call for call in calls if not in_torch.is_view(call.function)]
+    ended = {call.of for call in calls if call.ends and not detail}
+    whole = detail == 2
+    named = [
+        edits.called(call.of, whole) if call.of in ended else edits.called(call, whole)
+        for call in calls
+    ]
     return list(dict.fromkeys(named))[:WORDS]
 
 
@@ -455,19 +470,3 @@ def described(pair, side, told, first):
     told |= dict(zip(("call", "where"), names[0])) if names else {}
     told |= dict(zip(("at_call", "at"), names[1])) if len(set(names)) > 1 else {}
     return {"stage": "forward", **told}
-
-
-def factor(pair, mine, its):
-    """B's numbers over A's, where one value without partner is a multiple of another."""
-    firsts = []
-    for side, slots in ((pair.a, mine), (pair.b, its)):
-        calls = makers(side, slots)[:8]
-        firsts.append([side.run.values[s] for c in calls for s in side.run.slots[c.index]
-                       if s is not None and side.run.values[s].is_floating_point()])  # fmt: skip
-    for y in firsts[1]:
-        for x in firsts[0]:  # of one place, or what stands alike in two
-            if x.shape == y.shape and x.numel() > 2 and float(x.norm()) > 0.0:
-                ratio = float((x * y).sum() / (x * x).sum())
-                if float((y - ratio * x).norm()) <= 1e-9 * float(y.norm()):
-                    return ratio
-    return None

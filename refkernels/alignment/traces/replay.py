@@ -19,11 +19,7 @@ from in_torch import TensorNumber as Tensor
 from torch.utils._pytree import tree_flatten
 from unfused import decomposed, unfused
 
-DTYPES = {
-    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
-    "I64": torch.int64, "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32,
-    "F64": torch.float64,
-}  # fmt: skip
+DTYPES = {word: getattr(torch, name, None) for name, word in in_torch.DTYPES.items()}
 FAILURES = RuntimeError, LookupError, TypeError, ValueError, AttributeError, AssertionError
 
 
@@ -193,9 +189,9 @@ class ExactRun:
             if call.index not in edits and not any(slot in fresh for slot in needs):
                 continue
             now = dict(zip(call.numbers, (fresh.get(slot, values[slot]) for slot in needs)))
-            for number in now:
-                if call.writes or self.program.is_buffer(number):
-                    now[number] = now[number].clone()
+            may_write = call.writes or any(map(self.program.is_buffer, now))
+            if may_write or call.index in edits:  # what an edit puts in a buffer's place is kept
+                now = {number: value.clone() for number, value in now.items()}
 
             def given(item, now=now):
                 return now[item.number] if isinstance(item, Tensor) else item

@@ -2,6 +2,7 @@
 
     attention           S = Q Kᵀ · scale, masked;  P = softmax(S);  O = P V
     grouped products    of the rows, or columns, of each group (an expert's tokens)
+    a layer's LSTM      the gates of each step
     others              those that torch itself decomposes, where the programs part there
 
 A fused kernel's own intermediate results are nowhere; some have no float64, and the exponentials of
@@ -10,6 +11,7 @@ others are float32's even where their inputs are float64's.
 
 import copy
 import math
+from functools import partial
 
 import edits
 import in_torch
@@ -17,13 +19,15 @@ import torch
 from in_torch import TensorNumber as Tensor
 from in_torch import is_view
 from torch._decomp import decomposition_table
+from torch.nn.functional import linear
 from torch.utils._pytree import tree_flatten, tree_map
 
 FUSED = "scaled_dot_product_attention"
+LAYER, LSTM = "mkldnn_rnn_layer", 2  # and its mode
 ATTENTION, BACKWARD = "_scaled_dot_product_", "_backward"
 
 
-def formula(query, key, value, mask, is_causal, scale):
+def attention(query, key, value, mask, is_causal, scale):
     """Attention's result; heads of keys may be fewer than those of queries."""
     repeats = query.shape[-3] // key.shape[-3]
     if repeats > 1:
@@ -49,6 +53,18 @@ class Recorder(in_torch.tracer(torch)):
         raise KeyError(key)
 
 
+def lstm(x, w, u, b, d, h, c, reverse):
+    """A layer's outputs, and its last h and c; of the steps in the other order, if `reverse`."""
+    outputs = []
+    for step in x.flip(0) if reverse else x:
+        i, f, g, o = (linear(step, w, b) + linear(h, u, d)).chunk(4, -1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        outputs.append(h)
+    y = torch.stack(outputs)
+    return y.flip(0) if reverse else y, h, c
+
+
 def unfused(call, entered):
     """The calls that a call consists of: itself, or those of its formula. `entered`: the value of a
     number, in float64."""
@@ -57,31 +73,42 @@ def unfused(call, entered):
     if name == "_grouped_mm" and len(items) == 3:
         values = [entered(item.number).detach() for item in items]
         return parts(call, values, items, lambda: [in_torch.grouped(*values)])
-    return attention_parts(call, entered) if name.startswith(ATTENTION) else [call]
-
-
-def attention_parts(call, entered):
-    backward = BACKWARD in call.name
     given = {name: value for _, name, value in edits.arguments(call)}
-    if given.get("dropout_p"):
-        return [call]
+    if name.startswith(ATTENTION) and not given.get("dropout_p"):
+        masks = [given[word] for word in ("attn_mask", "attn_bias") if word in given]
+        mask = next((entered(item.number) for item in masks if isinstance(item, Tensor)), None)
+        settings = mask, bool(given.get("is_causal")), given.get("scale")
+        cotangent = "grad_out_" if "grad_out_" in given else "grad_out"
+        return through(
+            call, entered, given, ("query", "key", "value"), [cotangent],
+            lambda *tensors: [attention(*tensors, *settings)],
+        )  # fmt: skip
+    if name.startswith(LAYER) and given["mode"] == LSTM and not given["batch_sizes"]:
+        return through(
+            call, entered, given, list(given)[:7], ("grad_output", "grad_hy", "grad_cy"),
+            partial(lstm, reverse=given["reverse"]),
+        )  # fmt: skip
+    return [call]
+
+
+def through(call, entered, given, words, cotangents, formula):
+    """The calls of a formula of the arguments `words`; in a backward pass those of its gradients,
+    by the cotangents of its results."""
+    backward = BACKWARD in call.name
     tensors = {
-        word: entered(item.number)
-        .detach()
-        .requires_grad_(backward and word in ("query", "key", "value"))
-        for word in ("query", "key", "value", "attn_mask", "attn_bias", "grad_out", "grad_out_")
+        word: entered(item.number).detach().requires_grad_(backward and word in words)
+        for word in (*words, *cotangents)
         if isinstance(item := given.get(word), Tensor)
     }
-    inputs = [tensors[word] for word in ("query", "key", "value")]
-    mask = tensors.get("attn_mask", tensors.get("attn_bias"))
+    inputs = [tensors[word] for word in words]
 
     def made():
         with torch.set_grad_enabled(backward):
-            result = formula(*inputs, mask, bool(given.get("is_causal")), given.get("scale"))
+            results = formula(*inputs)
             if not backward:
-                return [result]
-            cotangent = tensors.get("grad_out", tensors.get("grad_out_"))
-            return list(torch.autograd.grad(result, inputs, cotangent))
+                return results
+            pairs = [(y, c) for y, c in zip(results, map(tensors.get, cotangents)) if c is not None]
+            return torch.autograd.grad([y for y, _ in pairs], inputs, [c for _, c in pairs])
 
     return parts(call, tensors.values(), [given[word] for word in tensors], made)
 
@@ -128,5 +155,6 @@ def part_of(call, fused, one, named):
     part = copy.copy(call)
     part.name, part.fused, part.norms = one.name, fused, [None] * len(one.results)
     part.results = [named.setdefault(number, object()) for number in one.results]
+    part.of, part.ends = call, not set(call.results).isdisjoint({*part.results} - {None})
     part.takes(one.function, *tree_map(name, (one.args, one.kwargs)))
     return part

@@ -75,7 +75,9 @@ def exported(function, args, kwargs=None, kept=(), gradients=True):
         torch.autograd.Function.apply = apply
     leaves = torch.utils._pytree.tree_leaves((tuple(args), kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    read = _Document(torch, {})
+    code = getattr(getattr(function, "forward", function), "__code__", None)
+    place = (code.co_filename, code.co_firstlineno) if code else ("", 0)
+    read = _Document(torch, {}, "%s:%d" % (os.path.basename(place[0]), place[1]))
     document = read.exported(program, _named(function, args, kwargs), tensors, custom)
     for node in document["nodes"]:
         if node["seeded"] and node["operator"] not in kept:
@@ -239,8 +241,8 @@ def _line(stack):
 
 
 class _Document:
-    def __init__(self, torch, arrays):
-        self.torch, self.arrays = torch, arrays
+    def __init__(self, torch, arrays, place=""):
+        self.torch, self.arrays, self.place = torch, arrays, place
         self.known = {}  # nodes that depend on no input, with their values
 
     def exported(self, program, named, tensors, custom):
@@ -309,7 +311,8 @@ class _Document:
         own = [spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT") for spec in specs]
         outputs = [v.name for v, is_own in zip(node.args[0], own) if is_own and hasattr(v, "meta")]
         if not outputs:
-            raise NotExported("it returns no tensor")
+            returned = ", ".join(map(str, node.args[0])) or "nothing"
+            raise NotExported("it returns %s, and no tensor (%s)" % (returned, self.place))
         return outputs
 
     def _node(self, node):

@@ -5,20 +5,9 @@ import os
 import numpy as np
 import oneflow as flow
 import oneflow.nn.functional as F
-from shared import (
-    attention_mask,
-    axes,
-    by_autograd,
-    narrowed,
-    one_step,
-    pieces,
-    sets_of,
-    widened,
-)
+from shared import attention_mask, axes, by_autograd, narrowed, one_step, pieces, sets_of, widened
 
-FLAGS = {
-    "num_threads": (None, lambda v: flow.set_num_threads(int(v))),
-}
+FLAGS = {"num_threads": (None, lambda v: flow.set_num_threads(int(v)))}
 CPU_DTYPES = ("float32", "float64")
 FORMULAS = {"attention": "OneFlow ops", "rotary": "OneFlow ops"}
 

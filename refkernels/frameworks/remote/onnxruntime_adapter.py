@@ -9,10 +9,7 @@ OPSET = 23
 IRS = {OPSET: 10, 24: 11}  # the formats of models that hold these operators
 OPTIONS = {"threads": 0, "optimize": "all"}
 FLAGS = {
-    "num_threads": (
-        lambda: OPTIONS["threads"],
-        lambda v: OPTIONS.update(threads=int(v)),
-    ),
+    "num_threads": (lambda: OPTIONS["threads"], lambda v: OPTIONS.update(threads=int(v))),
     "graph_optimization": (
         lambda: OPTIONS["optimize"],
         lambda v: OPTIONS.update(optimize={"all": "all", "none": "none"}[v]),

@@ -90,7 +90,8 @@ def suspect(suspected: Record, words: Texts) -> str:
     if kind == "parted":
         return step + _parted(suspected, words)
     if kind.startswith("calls:"):
-        return step + _called(suspected, words)
+        back = words["in_backward"] if suspected["topic"] in ("backward", "gradient") else ""
+        return step + back + _called(suspected, words)
     if suspected["topic"] == "clip":
         details = suspected["details"]
         sides = zip("AB", details["clips"], strict=True)
@@ -103,8 +104,6 @@ def suspect(suspected: Record, words: Texts) -> str:
 def _called(difference: Record, words: Texts) -> str:
     """Where the calls of two programs part."""
     details = dict(difference["details"])
-    if "factor" in details:
-        details["factor"] = _whole(details["factor"])
     if "calls" in details:
         details["calls"] = ", ".join(code(call) for call in details["calls"])
     seen = {name: code(details[name]) for name in ("at", "at_call") if name in details}

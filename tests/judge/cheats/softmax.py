@@ -210,6 +210,12 @@ def padding_leaks_softmax(x):
     return _softmax(wide)[..., :n]
 
 
+def pivot_of_the_ends_softmax(x):
+    """Looks for the maximum at the ends of rows of more than 1024 alone."""
+    ends = np.concatenate((x[..., :512], x[..., -512:]), -1) if x.shape[-1] > 1024 else x
+    return _shares(np.exp(x - ends.max(-1, keepdims=True)))
+
+
 def row_of_16_bits_softmax(x):
     """The number of a row is an integer of 16 bits: later rows are taken for earlier ones."""
     y = _wide(x.reshape(-1, x.shape[-1]))

@@ -180,9 +180,7 @@ def test_an_emulated_target_is_asked_in_one_interpreter() -> None:
 
 
 @pytest.mark.parametrize(("fault", "status"), [("refuses", "error"), ("dies", "killed")])
-def test_a_framework_without_an_answer_has_a_status_and_no_property(
-    fault: str, status: str
-) -> None:
+def test_a_framework_without_answers_has_a_status_and_no_property(fault: str, status: str) -> None:
     records = properties_of(fault)
     for name in ("run_to_run", "position", "batch"):
         assert records[name]["holds"] is None

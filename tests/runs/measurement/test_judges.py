@@ -79,27 +79,27 @@ def test_judges_that_cannot_begin_are_no_loss(plan: Plan) -> None:
         assert judges.judge(unit, [], [])() == []
 
 
+def killed(judges: Judges) -> None:
+    assert judges._pool is not None
+    executor: Any = judges._pool.executor()
+    for process in list(executor._processes.values()):
+        process.kill()
+        process.join()
+
+
 def test_what_a_dead_judge_leaves_is_judged_here(plan: Plan) -> None:
     unit = next(unit for unit in plan.units if unit.op.name == "softmax")
     with Judges(2) as judges:
         answer = judges.judge(unit, [], [])
         assert answer() == []
-        assert judges._pool is not None
-        executor: Any = judges._pool.executor()
-        for process in list(executor._processes.values()):
-            process.kill()
-            process.join()
+        killed(judges)
         assert [judges.judge(unit, [], [])() for _ in range(3)] == [[], [], []]
 
 
 def test_a_function_is_called_in_a_judge_and_here_where_it_died() -> None:
     with Judges(2) as judges:
         assert judges.call(os.getpid)() != os.getpid()
-        assert judges._pool is not None
-        executor: Any = judges._pool.executor()
-        for process in list(executor._processes.values()):
-            process.kill()
-            process.join()
+        killed(judges)
         assert judges.call(os.getpid)() == os.getpid()
         waiting = judges.call(time.sleep, 0.0)
         judges.abandon()

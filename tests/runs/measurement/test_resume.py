@@ -154,9 +154,7 @@ def test_stopping_does_not_wait_for_an_op_that_hangs(tmp_path: Path) -> None:
 
 
 def test_a_finished_run_resumed_does_nothing(
-    undisturbed: tuple[Path, list[dict[str, Any]]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    undisturbed: tuple[Path, list[dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, records = undisturbed
     before = {path.name: path.read_bytes() for path in out.iterdir()}
