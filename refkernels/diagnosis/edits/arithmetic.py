@@ -161,7 +161,7 @@ def _modulo(xp: Any, value: Any, own: NumberGrid) -> Any:
     return whole - span * xp.floor((whole - xp.number(own.least)) / span)
 
 
-_PARTS = 512  # of a sum, at most
+_PARTS, _STEPS = 512, 64  # of a sum, and of a running one, at most
 _GROUPS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 256)
 
 
@@ -202,7 +202,7 @@ def _added(node: Node, way: str, to: str, length: int, xp: Any, *terms: Any) -> 
 @rule("sums_by_groups_rounded", "arithmetic")  # of rows r with r % 4 = 0, 1, 2, 3, in 16 bits
 def rounded_groups(program: Program) -> Iterator[Any]:
     for node in program.of("sum"):
-        for groups in (k for k in _GROUPS if k < length_of(node) <= _PARTS):
+        for groups in (k for k in _GROUPS if k < length_of(node) <= _STEPS * k):
             for format in ("float16", "bfloat16"):
                 rounded = functools.partial(_in_groups, node.option, groups, format)
                 details = {"groups": groups, "format": format, "part": node.operands[0]}
