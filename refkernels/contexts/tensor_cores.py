@@ -89,7 +89,7 @@ class Multiplication(NamedTuple):
         return total
 
     def _of_range(self, a: Any, b: Any) -> Any:
-        split = SPLITS[self.split]
+        split, stacked = SPLITS[self.split], int(np.prod(a.shape[:-2]))  # -1 fails without terms
         left, right = split.of(a), split.of(b)
         total = np.zeros((*a.shape[:-1], b.shape[-2]))
         for block in _ranges(a.shape[-1], self.block):
@@ -97,7 +97,7 @@ class Multiplication(NamedTuple):
             for i, j in split.pairs:
                 factors = [np.ascontiguousarray(part[..., block]) for part in (left[i], right[j])]
                 if self.core.k:
-                    arrays = (x.reshape(-1, *x.shape[-2:]) for x in (*factors, result))
+                    arrays = (x.reshape(stacked, *x.shape[-2:]) for x in (*factors, result))
                     add_products(*arrays, self.core)
                 else:
                     result += blas.product(factors[0], np.swapaxes(factors[1], -1, -2))
