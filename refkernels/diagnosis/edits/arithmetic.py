@@ -166,10 +166,10 @@ _GROUPS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 256)
 
 
 def whole_sums(program: Program, value_of: Callable[..., Any]) -> Iterator[Node]:
-    """The sums of whole numbers, or of products of such."""
+    """The sums of whole numbers, or of products of such, but for counts."""
     for node in program.of("sum", "matmul"):
-        values = map(value_of, node.operands)
-        if length_of(node) > 1 and all(np.array_equal(v, np.rint(v)) for v in values):
+        values = [value_of(part) for part in node.operands]
+        if np.any(np.abs(values[0]) > 1) and all(np.array_equal(v, np.rint(v)) for v in values):
             yield node
 
 
