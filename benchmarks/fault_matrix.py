@@ -145,14 +145,14 @@ def question(op: Any, direction: Any, rng: Any, large: bool) -> tuple[dict[str, 
         arrays = {name: inputs[name] for name in op.takes(direction) if name in inputs}
         if not all(np.isfinite(a).all() for a in arrays.values() if a.dtype.kind == "f"):
             continue
+        grown = _with_rows(op, direction, arrays)
         away = abs(math.log(sum(map(np.size, arrays.values())) / SIZES[large]))
         outputs = op.plain(direction, arrays, {**op.params, **params}, "float32")
         away += 2.0 * max(math.log(64 / max(map(np.size, outputs.values()))), 0.0)
-        if away < nearest:
-            best, nearest = (arrays, params), away
+        if away < nearest and sum(map(np.size, grown.values())) <= 10 * SIZES[large]:
+            best, nearest = (grown, params), away
     assert best is not None
-    arrays = _with_rows(op, direction, best[0])
-    return {name: _fresh(array, rng) for name, array in arrays.items()}, best[1]
+    return {name: _fresh(array, rng) for name, array in best[0].items()}, best[1]
 
 
 def _with_rows(op: Any, direction: Any, arrays: dict[str, Any]) -> dict[str, Any]:

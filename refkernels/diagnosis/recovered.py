@@ -35,7 +35,7 @@ from refkernels.diagnosis.hypothesis import Claim, Evidence, Outcome, Prediction
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Doubles, Problem
 from refkernels.metrology import ulp
 
-_MOST = 4  # statistics of a row
+_MOST, _TRIED = 4, 32  # statistics of a row, and numbers that may be such: a loop has more
 _STEPS = 5  # of Newton's method
 _APART = 2.0**-10  # a share of what a statistic changes that no other changes alike
 _WIDE = 3.0  # standard deviations
@@ -191,7 +191,7 @@ def shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
     number are found where they are NaN."""
     program, chosen = screen.program, list[Node]()
     owner: Any = None
-    for node in program.statistics:
+    for node in program.statistics if len(program.statistics) <= _TRIED else ():
         value = screen.value_of(node).reshape(-1)
         numbers = np.arange(value.size)
         bits = [numbers >> k & 1 > 0 for k in range(max((value.size - 1).bit_length(), 1))]

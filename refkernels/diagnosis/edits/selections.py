@@ -13,6 +13,7 @@ import numpy as np
 from refkernels.contexts.graph import Node, Replacement, apply
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, through
 
+_NEAREST = 12  # of a loop's many steps
 _MOVING = ("move", "broadcast", "pick", "scatter_add")  # with indices of their own
 
 
@@ -30,10 +31,10 @@ def other_variables(program: Program) -> Iterator[Any]:
     number = {node: k for k, node in enumerate(program.graph.nodes)}
     given = [node for node in program.nodes if through(node) in program.inputs]
     results = [node for node in dict.fromkeys(program.graph.outputs) if node and node not in given]
-    for node in program.nodes:
-        for other in (*given, *results):
-            if through(other) is through(node) or not node.shape or other.shape != node.shape:
-                continue
+    for node in (node for node in program.nodes if node.shape):
+        others = [other for other in (*given, *results) if other.shape == node.shape]
+        others.sort(key=lambda other: abs(number[other] - number[node]))
+        for other in (o for o in others[:_NEAREST] if through(o) is not through(node)):
             details, users = {"part": node, "other": other}, program.users.get(node, [])
             if other in given or number[other] < number[node]:
                 yield node, {node: only(replace(other), node.shape)}, details

@@ -49,16 +49,15 @@ def other_settings(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def other_views(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Floats that are read otherwise; for what was left open a half or a quarter of an axis, or the
     lengths of several."""
-    floats = problem.floats
-    lengths = {n // k for array in floats.values() for n in array.shape for k in (2, 4)}
-    ends = {array.shape[k:] for array in floats.values() for k in range(1, array.ndim - 1)}
+    lengths = {n // k for array in problem.floats.values() for n in array.shape for k in (2, 4)}
+    ends = {array.shape[k:] for array in problem.floats.values() for k in range(1, array.ndim - 1)}
     left_open = [name for name, value in problem.op.params.items() if value is None]
     parts = (
         View(VALUE, {}, {name: n}, {"param": name, "value": n, "asked": None})
         for name, n in itertools.product(left_open, (*sorted(lengths), *sorted(ends)))
         if problem.params.get(name) is None
     )
-    yield from _nearest(problem, outputs, itertools.chain(_views(floats), parts))
+    yield from _nearest(problem, outputs, itertools.chain(_views(problem.floats), parts))
 
 
 def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterator[Variant]:
