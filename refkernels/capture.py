@@ -1066,9 +1066,9 @@ def tracer(torch):
             while frame is not None and frame.f_code.co_filename.startswith(self.own):
                 frame = frame.f_back
             line = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-            place = (self._stack[-1] if self._stack else "", *line)
-            number = self.places.setdefault(place, len(self.places))
-            return self._forward.setdefault(torch._C._autograd._get_sequence_nr() - 1, number)
+            number = self.places.setdefault(((self._stack or [""])[-1], *line), len(self.places))
+            self._forward.setdefault(torch._C._autograd._get_sequence_nr() - 1, number)  # its node
+            return number
 
         def _spans(self, tensor):
             storage = tensor.untyped_storage()
