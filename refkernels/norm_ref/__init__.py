@@ -104,7 +104,7 @@ def rms_norm() -> None:
     """y_i = x_i / sqrt(mean(x²) + eps) weight_i over the last axis; y has x's shape.
 
     x           float16, bfloat16, float32 or float64, of one axis or more (NumPy, DLPack,
-                `__array__`)
+                `__array__`); for QK-norm the heads of the queries, or of the keys: (..., d)
     weight      one number for each element of the last axis; ones by default
     eps         taken exactly, as binary64
     certify     the question (`refkernels.Enclosure`)
