@@ -34,7 +34,7 @@ def storable(value: Any) -> Any:
         return {name: storable(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [storable(inner) for inner in value]
-    return figure(value) if isinstance(value, float) else value
+    return figure(value) if isinstance(value, float) or hasattr(value, "item") else value
 
 
 def figure(value: Any) -> bool | int | float | str:
