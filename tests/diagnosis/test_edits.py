@@ -58,7 +58,7 @@ def test_what_the_data_cannot_tell_apart_is_not_proven() -> None:
 
 def test_the_axis_of_a_formula_is_told_as_the_user_s() -> None:
     assert names.axis_of((2, 3, 40), (4, 3, 8, 5), -1) == 2  # rows are cut, an axis is split
-    assert names.axis_of((1, 4, 9, 9), (49, 2, 2, 9), 1) == "1 of (49, 2, 2, 9)"  # of patches
+    assert names.axis_of((1, 4, 9, 9), (49, 2, 2, 9), 1) == "1: (49, 2, 2, 9)"  # of patches
 
 
 def test_every_edit_has_words() -> None:

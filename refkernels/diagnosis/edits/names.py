@@ -94,7 +94,7 @@ def axis_of(
     )
     if len(of_array) == 1:
         return of_array[0]
-    return of_array if len(of_formula) == 1 else f"{axis % len(seen)} of {seen}"
+    return of_array if len(of_formula) == 1 else f"{axis % len(seen)}: {seen}"
 
 
 def formula_of(node: Node, depth: int = _DEPTH) -> str:
