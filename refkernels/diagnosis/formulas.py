@@ -133,10 +133,7 @@ def _settings(problem: Problem) -> tuple[dict[str, Any], ...]:
         others = ({"order": "pairwise", "fma": False, "scanned": scan} for scan in scans)
         return *_SETTINGS, *others
 
-    if problem.op.elementwise:
-        return _SETTINGS[:2]
-
-    return problem.once(_settings, find)
+    return _SETTINGS[:2] if problem.op.elementwise else problem.once(_settings, find)
 
 
 def faults(problem: Problem) -> Iterator[tuple[Fault, Any]]:

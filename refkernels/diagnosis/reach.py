@@ -35,7 +35,8 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
     if not screen.has_a_program:
         return outputs, outputs
     places = {name: seen.bits(screen.base[name]) > WRONG for name, seen in screen.observed.items()}
-    ways = [(graph, changes) for _, graph, changes in compiled.programs(problem, screen)]
+    every = reversed(list(compiled.programs(problem, screen)))  # the first of what rounds alike
+    ways = {text or id(graph): (graph, changes) for (text, *_), graph, changes in every}
 
     def error(name: str, answer: Array) -> float:
         with np.errstate(all="ignore"):
@@ -44,7 +45,7 @@ def near(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[Ar
 
     def within(arithmetic: RoundedArithmetic) -> Arrays:
         far = {name: error(name, screen.observed[name].got) for name in screen.names}
-        for graph, changes in ways:
+        for graph, changes in ways.values():
             answers = screen.computed(graph, arithmetic, changes) if far else {}
             far = {n: size for n, size in far.items() if size > _FAR * error(n, answers[n])}
         return {name: got for name, got in outputs.items() if name not in far}

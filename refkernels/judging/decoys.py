@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 def decisive_outputs(challenge: Challenge) -> tuple[str, ...]:
     """The outputs for which this challenge rejects every decoy."""
     standard = challenge.standard()
+
     return tuple(
         name
         for name, right in standard.rounded.items()

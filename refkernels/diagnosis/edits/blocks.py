@@ -18,6 +18,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 
 _CHANCE = 16.0  # bits: elements at random places lie in such a block as rarely
+_MOST = 0.875  # of an output: an edit that explains more comes nearer to all of it
 
 
 def in_one_block(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -29,7 +30,8 @@ def in_one_block(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         box = [(int(axis.min()), int(axis.max()) + 1) for axis in np.argwhere(wrong).T]
         block = np.zeros(got.shape, bool)
         block[tuple(slice(*ends) for ends in box)] = True
-        if np.count_nonzero(wrong) * -math.log2(block.mean()) < _CHANCE:
+        share = block.mean()
+        if share > _MOST or np.count_nonzero(wrong) * -math.log2(share) < _CHANCE:
             continue
         for variant in explaining(problem, {name: got}, {name: block}, _price(block, box)):
             ends = zip(got.shape, box, strict=True)

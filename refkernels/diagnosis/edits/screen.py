@@ -138,9 +138,7 @@ class Screen:
         by their keys, the edits that came no nearer in other programs of the same pass. `block`:
         masks of the elements that are looked at, by output."""
         self.problem, self.definition, self.outputs = problem, problem.definition, outputs
-        self.wrong = (
-            RIGHT if problem.hidden else WRONG
-        )  # bits: digits that are hidden end somewhere
+        self.wrong = RIGHT if problem.hidden else WRONG  # digits that are hidden end somewhere
         definition = self.definition
         self.derive = definition.derive if derived else None
         forms = definition.of("forward" if derived else problem.direction).forms

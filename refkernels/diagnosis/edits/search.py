@@ -47,7 +47,7 @@ _FIRST = 16  # edits, of which every two are tried together
 _SAVED = 0.5  # bits that an edit saves of each element
 _SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
 _REPAIRED = 4.0  # bits of each wrong element: beside many right ones, a few are no such share
-_SOLVING = 1.25  # budgets for numbers
+_SOLVING, _MOVING = 1.25, 0.25  # budgets for numbers, and for those of constants read elsewhere
 _READINGS = 16  # about as many as solving for a number takes
 _SHARPEST = 8  # limits that what is wrong points to, before those that few results depend on
 _EACH = 1.5  # budgets for all single edits
@@ -131,9 +131,9 @@ def _search(
         *((one, further) for one in _ONE),
     ):
         open_outputs = [name for name, got in outputs.items() if not _ended(found, got, name)]
-        spent = sum(screen.spent for screen in (*first, *further))
-        for screen in screens if open_outputs and spent < _MOST else ():
-            if screen.has_a_program:
+        for screen in screens if open_outputs else ():
+            spent = sum(each.spent for each in (*first, *further))
+            if spent < _MOST and screen.has_a_program:
                 more, trials = stage(screen, singles, open_outputs)
                 found.extend(more)
                 tried += trials
@@ -250,7 +250,9 @@ def _moved(
             for node, new in edit.changes.items()
         )
     ]
-    solved = (_solved(screen, knob, name, edit) for knob, edit in tried for name in names)
+    end = screen.spent + _MOVING
+    affordable = itertools.takewhile(lambda _: screen.spent < end, tried)
+    solved = (_solved(screen, knob, name, edit) for knob, edit in affordable for name in names)
     found = [finding for finding in solved if finding is not None]
     return [finding for finding in found if any(map(finding.fits, names))], len(tried)
 
