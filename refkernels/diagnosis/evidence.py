@@ -278,7 +278,10 @@ def weighed(hypothesis: Candidate, earned: Doubles, count: int, tried: int) -> E
     total = float(np.sum(earned))
     bits = total - (description + hypothesis.parameters * float(np.max(earned, initial=0.0)))
     needed = None
-    if bits < Evidence.MATCHED and total > 0.0 and count:
+    # The price of a pattern's places grows with them.
+    prediction = hypothesis.prediction
+    dear = bits < 0.0 < hypothesis.price and prediction is not None and prediction.wrong is not None
+    if bits < Evidence.MATCHED and total > 0.0 and count and not dear:
         solved = description + Evidence.MATCHED
         needed = max(math.ceil(solved / (total / count)) + hypothesis.parameters, count + 1)
     return Evidence(bits, count, needed, described=description)

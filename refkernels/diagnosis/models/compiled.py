@@ -22,7 +22,7 @@ from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.graph import Edits, Graph
 from refkernels.contexts.record import record
 from refkernels.contexts.working import RoundedArithmetic
-from refkernels.diagnosis import evidence, formulas, places
+from refkernels.diagnosis import evidence, formulas, units
 from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
@@ -202,8 +202,8 @@ def _best(
         prediction = Prediction(wrong=None if narrow else wrong, outcome=outcome)
         if best.kind == _FLUSHED:
             special = wrong & ~np.isfinite(got)
-            bits_of = places.by_unit(problem, output, special) if special.any() else 0.0
-            gained = places.shared(problem, output, wrong, bits_of) if special.any() else None
+            bits_of = units.by_unit(problem, output, special) if special.any() else 0.0
+            gained = units.shared(problem, output, wrong, bits_of) if special.any() else None
             shown = flush_shown(problem, output, got, wrong)
             prediction = Prediction(wrong=wrong, outcome=outcome, bits_gained=gained, counted=shown)
     model = ", ".join(filter(None, (best.text, best.how)))
