@@ -376,7 +376,7 @@ def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
     for pattern in patterns:
         assert pattern.evidence is not None
         others = (cause for cause in causes if cause != pattern.cause)
-        bits = pattern.evidence.bits if len(causes) == 1 else least
+        bits = pattern.evidence.bits if len(causes) == 1 else max(least, 0.0)
         weighed = replace(pattern.evidence, bits=bits, survivors=(pattern.cause, *others))
         sure = pattern.evidence_confidence if len(causes) == 1 else "consistent"
         named.append(replace(pattern, confidence=sure, evidence=weighed))

@@ -121,7 +121,7 @@ def test_attention_by_blocks_of_keys_is_named_by_its_products() -> None:
         (F16, lambda e: e.astype(ml_dtypes.float8_e5m2).astype(F32), "computed_factors_rounded"),
     ):
         rng, total, before = np.random.default_rng(3), F32(0.0), F32(0.0)
-        q, k, v = (rng.standard_normal((n, 16)).astype(dtype) for n in (40, 96, 96))
+        q, k, v = (rng.standard_normal((n, 16)).astype(dtype).astype(F32) for n in (40, 96, 96))
         scores = added(tf32(q), tf32(k.T), 8, 25) * F32(0.25)
         for s in range(0, 96, 32):
             maxima = scores[:, : s + 32].max(-1, keepdims=True)
@@ -129,7 +129,7 @@ def test_attention_by_blocks_of_keys_is_named_by_its_products() -> None:
             more = added(kept(e), tf32(v[s : s + 32]), 8, 25)
             terms = np.hstack([more, e.sum(-1, keepdims=True)])
             total, before = total * np.exp(before - maxima) + terms, maxima
-        inputs = {"q": q[None, None], "k": k[None, None], "v": v[None, None]}
+        inputs = {n: a[None, None].astype(dtype) for n, a in {"q": q, "k": k, "v": v}.items()}
         y = (total[:, :-1] / total[:, -1:])[None, None].astype(dtype)
         found = explain("attention", inputs, y)
         assert (found.cause, found.confidence) == (cause, "proven")
