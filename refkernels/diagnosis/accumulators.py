@@ -273,7 +273,7 @@ def _ways(digits: int, factors: list[Array]) -> Iterator[tuple[str, Multiplicati
     """Those of factors of so many digits; where some have few, with those that are computed in
     fewer, too."""
     yield from multiplications(digits, 0)
-    few = any(array.dtype in LOW or formats.of(array) in _NARROW for array in factors)
+    few = any(a.dtype in LOW or a.dtype.name in ("bfloat16", "float16") for a in factors)
     computed = (name for name, split in SPLITS.items() if few and split.computed)
     yield from (("hopper", Multiplication(CORES["hopper"], name)) for name in computed)
 
