@@ -110,11 +110,8 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
         answer = answers[reading.distinct]
         bits = b"".join(array.tobytes() for array in answer.values())
         known, _ = found.setdefault(bits, (reading, answer))
-        how, alike_text = (
-            _either(known.how, reading.how),
-            reading.kind == known.kind in (_IDENTITY, _BOTH),
-        )
-        text = _either(known.text, reading.text) if alike_text else known.text
+        how, alike_kind = _either(known.how, reading.how), reading.kind == known.kind < _FAST
+        text = _either(known.text, reading.text) if alike_kind else known.text
         found[bits] = known._replace(how=how, text=text), answer
     return list(found.values()), len(alike)
 
