@@ -63,9 +63,8 @@ class Findings:
     def families(self) -> dict[str, tuple[int, int]]:
         """By family, the challenges that were not declined; and of the answered ones, those that
         reject every decoy of some output."""
-        asked = Counter(
-            one.challenge.family for one in self.found if one.kind not in ("declined", "owed")
-        )
+        kept = self.of("right", "wrong", "failed", "stopped")
+        asked = Counter(one.challenge.family for one in kept)
         decisive = Counter(one.challenge.family for one in self.found if one.decisive)
         return {family: (number, decisive[family]) for family, number in asked.items()}
 
@@ -113,8 +112,7 @@ class Findings:
         """What of the declined challenges no answered one had: inputs, and params with their
         values; where that is nothing, the first challenge of a family."""
         answered = {part for challenge in self.answered for part in _parts(challenge)}
-        parts: dict[str, None] = {}
-        names: dict[str, str] = {}
+        parts, names = dict[str, None](), dict[str, str]()
         for challenge in (one.challenge for one in self.of("declined")):
             own = [part for part in _parts(challenge) if part not in answered]
             parts |= dict.fromkeys(own)
