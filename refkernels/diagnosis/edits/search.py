@@ -100,7 +100,8 @@ def _worthwhile(
         finding = finding._replace(price=finding.price + price)
         screen, cost = finding.screen, math.log2(max(tried, 1)) + finding.price
         before, all_rows = screen.before[0], screen.question.rows / max(len(screen.rows), 1)
-        fitting = (name for name in outputs if finding.fits(name))
+        # Or an eighth of the wrong elements are right: its program may round the others worse.
+        fitting = (n for n in outputs if finding.fits(n) or finding.leaves(n, math.inf, 8 / 7))
         bits = {n: (before.get(n, 0.0) - finding.distances[n]) * all_rows for n in fitting}
         saved = {name: gained - cost for name, gained in bits.items()}
         if any(bits > 0.0 for bits in saved.values()):
@@ -253,8 +254,7 @@ def _moved(
     end = screen.spent + _MOVING
     affordable = itertools.takewhile(lambda _: screen.spent < end, tried)
     solved = (_solved(screen, knob, name, edit) for knob, edit in affordable for name in names)
-    found = [finding for finding in solved if finding is not None]
-    return [finding for finding in found if any(map(finding.fits, names))], len(tried)
+    return [one for one in filter(None, solved) if any(map(one.fits, names))], len(tried)
 
 
 def _numbers(
@@ -319,7 +319,8 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     seen = screen.observed[output]
     rounding = _ROUNDINGS * min(screen.problem.format_of(output).u, BINARY32.u)
     by_row = screen.question.rows_of[output] and knob.ordered.size
-    alike = seen.got.size / max(len(screen.rows), 1) if by_row else 1.0  # with a row's roundings
+    of_row = math.prod(screen.shape_of(output)) / max(len(screen.rows), 1)
+    alike = of_row if by_row else 1.0  # with a row's roundings
     solution = solve(knob, SoughtOutput(seen, predict, rounding, WORSE * alike))
     if solution is None:
         return None
@@ -357,8 +358,7 @@ def _pairs(
     for name in names:
         for (first,) in _firsts(screen, singles, name)[: screen.affordable // max(each, 1)]:
             pairs += _findings(screen, edits, first)
-            solved = (_solved(screen, knob, name, first) for knob in families)
-            pairs += [finding for finding in solved if finding is not None]
+            pairs += filter(None, (_solved(screen, knob, name, first) for knob in families))
     number = len(edits) + len(families)
     return _fitting(pairs, outputs, number), number
 
