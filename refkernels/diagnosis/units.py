@@ -216,12 +216,8 @@ def _spaced(size: int, most: int = MOST) -> Places:
 
 def place_bits(places: int, marked: int, wrong: int) -> float:
     """log2 (C(places, wrong) / C(marked, wrong)), for wrong <= marked <= places."""
-    return (_log2_choices(places, wrong) - _log2_choices(marked, wrong)) if wrong else 0.0
-
-
-def _log2_choices(total: int, chosen: int) -> float:
-    natural_log = math.lgamma(total + 1) - math.lgamma(chosen + 1) - math.lgamma(total - chosen + 1)
-    return natural_log / math.log(2.0)
+    drawn = (math.lgamma(n + 1) - math.lgamma(n - wrong + 1) for n in (places, marked))
+    return (next(drawn) - next(drawn)) / math.log(2.0) if wrong else 0.0
 
 
 def by_unit(problem: Problem, output: str, wrong: Array, marked: Array | None = None) -> float:

@@ -23,6 +23,7 @@ _ELEMENTWISE = frozenset(
         *("function", "maximum", "number", "store", "narrow", "broadcast", "stop"),
     )
 )
+_LANES = (*((1, 2**k) for k in range(1, 6)), (16, 32), (32, 64), (32, 128))
 _MOST_BLOCKS = 32
 _LAST = 3  # reductions, in which one block is missing alike
 _CARRIES = (
@@ -107,15 +108,16 @@ def means_of_means(program: Program) -> Iterator[Any]:
             yield node, {node: by(*node.operands)(mean)}, {"block": block}
 
 
-@rule("stride_left_out", "reduction")  # every second term, ... every 32nd
+@rule("stride_left_out", "reduction")  # every second term, ... every 32nd; some lanes of a warp
 def left_out_strides(program: Program) -> Iterator[Any]:
     for nodes in over_one_length(program):
         n = length_of(nodes[0])
-        for stride in (2**k for k in range(1, 6) if 2**k < n):
-            for first in range(stride):
-                kept = np.setdiff1d(np.arange(n), np.arange(first, n, stride))
+        for width, stride in ((w, s) for w, s in _LANES if s < n):
+            for first in range(0, stride, width):
+                kept = np.flatnonzero((np.arange(n) - first) % stride >= width)
                 changes = {node: over_some(node, kept, n) for node in nodes}
-                yield nodes[0], changes, {"stride": stride, "first": first, "every": len(nodes)}
+                details = {"width": width, "stride": stride, "first": first, "every": len(nodes)}
+                yield nodes[0], changes, details
 
 
 @rule("block_read_again", "reduction")  # [0, 1, 2] -> [0, 0, 2]: a buffer that was not filled yet
@@ -364,7 +366,8 @@ def _beyond(node: Node, axis: int, read: Callable[[Node, int], Node]) -> Node | 
     all of it is as it was; None where it sums, or moves what was computed."""
     if not node.shape or node.shape[axis] == 1:
         return node
-    if node.op == "input" or (node.op == "move" and through(node).op == "input"):
+    given = node.op == "input" or (node.op == "move" and through(node).op == "input")
+    if given or (node.op == "matmul" and axis == -1 and read is _zeros):  # by columns of zeros
         return read(node, axis)
     if node.op not in _ELEMENTWISE:
         return None
