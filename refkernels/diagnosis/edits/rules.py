@@ -19,6 +19,7 @@ from refkernels.diagnosis.edits import (  # noqa: F401  (each enters its rules)
 from refkernels.diagnosis.edits.catalogue import RULES, Edit, Program, Proposal
 
 _BY_USE = ("term", "function", "gradient", "arithmetic")
+_LOOP = 8  # places, as of a loop's steps
 _WITH_ARRAYS = ("pick", "broadcast", "scatter_add", "array", "truth", "input")
 
 
@@ -51,7 +52,7 @@ def again(edit: Edit, program: Program, graph: Graph, more: Iterable[Edit] = ())
 
 def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
     """The edits, which know how many places are alike; and those at all places that are alike.
-    Arithmetic is alike wherever the primitive is, whatever it is computed from."""
+    Arithmetic is alike in all steps of a loop, whatever they are computed from."""
     alike: dict[tuple[Any, ...], list[int]] = {}
     for k, edit in enumerate(edits):
         edited = next(iter(edit.changes)) if "use" in edit.details else edit.place
@@ -68,14 +69,13 @@ def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
         for k in same if depth else ():
             edits[k] = replace(edits[k], alike=len({edits[k].place for k in same}))
     everywhere = []
-    for same in {tuple(same): same for same in alike.values()}.values():
+    for same in {tuple(s): s for key, s in alike.items() if key[0] or len(s) > _LOOP}.values():
         there = {edits[k].place for k in same}
         at = {node: change for k in same for node, change in edits[k].changes.items()}
         apart = len(at) == sum(len(edits[k].changes) for k in same)
         if 1 < len(there) == len(same) and apart and all(_is_of_a_part(edits[k]) for k in same):
-            first = edits[same[0]]
-            details = {**first.details, "every": len(same)}
-            everywhere.append(replace(first, changes=at, details=details, alike=1))
+            details = {**edits[same[0]].details, "every": len(same)}
+            everywhere.append(replace(edits[same[0]], changes=at, details=details, alike=1))
     return edits, everywhere
 
 
