@@ -66,9 +66,7 @@ def together(first: Explanation, others: Sequence[Explanation]) -> Explanation:
     if not is_sure(first):
         return _added(first, [other for other in others if other.verdict not in SOUND])
     for other in others:
-        if is_sure(other):
-            allowed = [c for c in other.candidates if c.confidence in SURE]
-            first = _with(first, [_allowed(candidate, allowed) for candidate in first.candidates])
+        first = _with(first, [_allowed(candidate, other) for candidate in first.candidates])
     return first
 
 
@@ -130,16 +128,18 @@ def _with(first: Explanation, candidates: list[Candidate]) -> Explanation:
     )
 
 
-def _allowed(candidate: Candidate, allowed: Sequence[Candidate]) -> Candidate:
-    """A sure candidate with the details that some candidate of the other case shares; consistent if
-    there is none."""
-    if candidate.confidence not in SURE or candidate.cause in HARMLESS:
+def _allowed(candidate: Candidate, other: Explanation) -> Candidate:
+    """A sure candidate with the details that some candidate of another case shares: a sure one, or
+    where none is, one of the same cause with other numbers. Consistent if it shares none."""
+    of_cause = [c for c in other.candidates if c.cause == candidate.cause and not c.ruled_out]
+    rivals = [c for c in of_cause if c.confidence in SURE or not is_sure(other)]
+    says = is_sure(other) or any("interval" in c.details for c in rivals)
+    if candidate.confidence not in SURE or candidate.cause in HARMLESS or not says:
         return candidate
-    for rival in allowed:
-        details = _shared(candidate.details, rival.details)
-        if rival.cause == candidate.cause and details is not None:
-            return replace(candidate, details=details)
-    return replace(candidate, confidence="consistent")
+    shared = [known for c in rivals if (known := _shared(candidate.details, c.details)) is not None]
+    if not shared:
+        return replace(candidate, confidence="consistent")
+    return replace(candidate, details=shared[0]) if is_sure(other) else candidate
 
 
 def _shared(details: Details, others: Details) -> dict[str, Any] | None:

@@ -37,30 +37,30 @@ def test_formats_that_fit_one_case_alike_are_both_told_and_another_case_decides(
 
 
 def test_a_cause_that_another_case_excludes_is_at_most_consistent() -> None:
-    first = of_tf32(1.0)
-    a, b = RNG.standard_normal((2, 24, 24)).astype(np.float32)
+    first, (a, b) = of_tf32(1.0), RNG.standard_normal((2, 24, 24)).astype(np.float32)
     agreed = several_cases.together(first, [explained(a, b, -(a @ b))])
     assert (agreed.cause, agreed.confidence) == ("truncated_inputs", "consistent")
     assert not [c for c in agreed.candidates if c.confidence in ("proven", "matched")]
-    right = several_cases.together(first, [explained(a, b, a @ b)])
-    assert right.confidence == "proven"
+    assert several_cases.together(first, [explained(a, b, a @ b)]).confidence == "proven"
 
 
 @pytest.mark.parametrize("used", [1e-3, 2.0**-10])
 def test_the_intervals_of_several_cases_are_intersected(used: float) -> None:
-    def case(rows: int, size: float) -> Any:
-        x = (size * RNG.standard_normal((rows, 32))).astype(np.float16)
+    def case(x: np.ndarray, used: float = used) -> Any:
         wide = x.astype(np.float64)
         y = wide / np.sqrt(np.square(wide).mean(axis=-1, keepdims=True) + used)
         return refkernels.explain("rms_norm", {"x": x}, y.astype(np.float16), {"eps": 1e-5})
 
-    explanations = [case(30, 0.1), case(50, 0.03)]
+    x = RNG.standard_normal((80, 32)).astype(np.float16)
+    explanations = [case(x[:30] / 8), case(x[30:] / 32)]
     agreed = several_cases.together(explanations[0], explanations[1:])
     ends = [e.candidates[0].details["interval"] for e in (*explanations, agreed)]
     assert ends[2] == [max(ends[0][0], ends[1][0]), min(ends[0][1], ends[1][1])]
     assert ends[2][0] <= used <= ends[2][1]
-    details = agreed.candidates[0].details
-    assert details["eps"] == used or "several" in details
+    assert agreed.candidates[0].details["eps"] == used or "several" in agreed.candidates[0].details
+    few = case(np.float16([[0.03, -0.05, 0.02, 0.06]]), 4e-3)  # elements, to be sure of it
+    assert "proven" == explanations[0].confidence != few.confidence
+    assert several_cases.together(explanations[0], [few]).confidence == "consistent"
 
 
 def clipped(seed: int, format: str = "bfloat16") -> Any:
