@@ -563,11 +563,9 @@ class _Torch(_Framework):
         return parameter.register_post_accumulate_grad_hook(lambda p: receive(p.grad)).remove
 
     def on_update(self, optimizer, before, after):
-        handles = [
-            optimizer.register_step_pre_hook(lambda *_: before()),
-            optimizer.register_step_post_hook(lambda *_: after()),
-        ]
-        return lambda: [handle.remove() for handle in handles]
+        first = optimizer.register_step_pre_hook(lambda *_: before())
+        last = optimizer.register_step_post_hook(lambda *_: after())
+        return lambda: (first.remove(), last.remove())
 
     def state(self, optimizer, names):
         for parameter, values in optimizer.state.items():
@@ -1210,11 +1208,25 @@ def _tracing(torch, capture):
             if not self._open:
                 return function(*args, **(kwargs or {}))
             before = len(self.calls)
+            if function._schema.is_mutable:
+                self._keep_weights((args, kwargs or {}))
             result = super().__torch_dispatch__(function, types, args, kwargs)
             outside = self._within > 0 and not capture._inside and not capture._traced
             if outside and len(self.calls) > before and set(self.calls[-1][-1]) - {None}:
                 capture._functions[str(function).rpartition(".")[0]] += 1
             return result
+
+        def _keep_weights(self, given):
+            """Keep weights that a call may change: others are recorded in front of the update."""
+            kinds = torch.Tensor, torch.nn.Parameter
+            for _, leaf in _leaves(given):
+                own = type(leaf) in kinds and leaf.layout == torch.strided
+                for number in self._spans(leaf)[0].values() if own else ():
+                    key = self.leaves.get(number, "")
+                    if key.startswith("parameters/") and key.endswith("/before"):
+                        name = key[len("parameters/") : -len("/before")]
+                        self.leaves[number] = "parameters/%s/begin" % name
+                        capture._put(self.leaves[number], capture._parameters[name])
 
         def _norm(self, value):
             if not value.is_floating_point() or value.element_size() < 2 or not value.numel():
@@ -1355,7 +1367,6 @@ class Capture:
         self._gate[0] = None
         for undo in reversed(self._undo):
             undo()
-        self._undo = []
         self._open = False
         self._lines.close()
         if kind is not None and self._framework.name == "mindspore":
@@ -1373,28 +1384,21 @@ class Capture:
             raise RuntimeError("capture.step belongs inside the `with Capture(...)` block")
         start = time.perf_counter()
         chosen, hashing = self._chosen, self._hashing
-        line = OrderedDict(step=self._step)
-        line.update(self._loss(loss))
-        line["lr"] = self._rates
         norm = self._norm
-        if self._hashing and not self._updates and self._optimizer is not None:
+        if hashing and not self._updates and self._optimizer is not None:
             norm = self._norm_of_skipped_gradients()
-        line["gradient_norm"] = _number(norm)
-        line["gradient_norm_hex"] = None if norm is None else norm.hex()
-        line["updates"] = self._updates
         batch_hash, rows = self._hash_of_batch(batch) if batch is not None else (None, None)
-        line["hash"] = {
-            "batch": batch_hash,
-            "parameters": self._hash_of_parameters() if hashing else None,
-            "gradients": self._gradient_hash,
-        }
-        line["rows"] = rows
-        line["seconds"] = start - self._mark
+        hashes = {"batch": batch_hash, "gradients": self._gradient_hash,
+                  "parameters": self._hash_of_parameters() if hashing else None}  # fmt: skip
+        line = {
+            "step": self._step, **self._loss(loss), "lr": self._rates,
+            "gradient_norm": _number(norm), "updates": self._updates, "hash": hashes,
+            "gradient_norm_hex": None if norm is None else norm.hex(), "rows": rows,
+            "seconds": start - self._mark, "changed": self._changed,
+            "values": {key: self._plain_number(value, key) for key, value in values.items()},
+        }  # fmt: skip
         reason = self._finish(batch, loss) if chosen else None
-        line["captured"] = chosen and reason is None
-        line["reason"] = reason
-        line["changed"] = self._changed
-        line["values"] = {key: self._plain_number(value, key) for key, value in values.items()}
+        line.update(captured=chosen and reason is None, reason=reason)
         self._end_of_step()
         self._lines.write(json.dumps(line, allow_nan=False) + "\n")
         self._lines.flush()
@@ -1442,14 +1446,12 @@ class Capture:
 
     def _list_model(self):
         framework, model = self._framework, self._model
-        self._parameters, self._tied = OrderedDict(), {}
-        name_of = {}
+        self._parameters, self._name_of = OrderedDict(), {}
         for name, parameter in framework.parameters(model):
-            if id(parameter) not in name_of:
-                name_of[id(parameter)] = name
+            if id(parameter) not in self._name_of:
+                self._name_of[id(parameter)] = name
                 self._parameters[name] = parameter
-        self._name_of = name_of
-        self._names = dict(name_of)
+        self._names = dict(self._name_of)
         self._names["by own name"] = [
             (framework.own_name(name, parameter), name)
             for name, parameter in self._parameters.items()
@@ -1670,7 +1672,6 @@ class Capture:
     def _keep(self, repeated):
         """Keep what this step ends with, by its name at the beginning of the next, with its place
         in a file."""
-        self._kept = {}
         for name, pair in self._tensors.items() if self._is_chosen(self._step + 1) else ():
             if name.endswith("/after"):
                 of, shape, *step = repeated.get(name, [name, list(pair[1].shape)])
@@ -2111,7 +2112,6 @@ class Capture:
             },
             device={
                 "machine": platform.machine(),
-                "system": platform.system(),
                 "processor": platform.processor(),
                 "cpus": os.cpu_count(),
                 "parameters": sorted({parameter["device"] for parameter in parameters}),

@@ -223,6 +223,8 @@ class _LayerReader:
         for name, array in recorded.items():
             if array is None:
                 raise NotJudged(f"its {name} was not recorded")
+            if f"parameters/{self._parameters.get(name)}/begin" in self.tensors.file:
+                raise NotJudged(f"its {name} changes within the step")
             yield name, self._turned(name, array)
 
     def _turned(self, name: str, array: Array) -> Array:

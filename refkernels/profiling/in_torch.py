@@ -112,9 +112,6 @@ class RecordedCall:
         """softmax, for aten._softmax.default."""
         return self.name.split(".")[1].strip("_")
 
-    def line_keys(self):
-        return [(self.module, self.file, self.line)]
-
     def module_keys(self):
         """The module and all that it is inside of."""
         parts = self.module.split(".")
@@ -160,6 +157,8 @@ def run_wide(function, args, kwargs):
         args = (*args[:2], False)  # a result in another format than float64 is not to be had
     if "_grouped_mm" in str(function) and args[2] is not None and len(args) == 3:
         return grouped(*args)  # it has no kernel for float64
+    if "_amp_foreach_non_finite_check_and_unscale_" in str(function):
+        return torch._foreach_mul_(args[0], args[2])  # a loss scaler's factor may be float32 alone
     return function(*args, **kwargs)
 
 
@@ -445,7 +444,7 @@ class Attribution:
             "remainder": rms(totals - table.sum(1)) / (rms(totals) or 1.0),
             "overflowed": [told(c, elements=c.overflowed) for c in calls if c.overflowed],
             "flipped": [told(c, flipped=n, of=of) for c, n, of in self.truth.flipped if n],
-            "sites": self._grouped(RecordedCall.line_keys),
+            "sites": self._grouped(lambda call: [(call.module, call.file, call.line)]),
             "modules": self._grouped(RecordedCall.module_keys),
             "timeline": self._timeline(),
         }

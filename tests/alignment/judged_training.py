@@ -7,10 +7,12 @@ weight moved by an ulp.
 """
 
 import sys
-from functools import partial
+from functools import partial, reduce
 
 import torch
 from capture import Capture
+from torch.nn.functional import normalize
+from torch.nn.functional import scaled_dot_product_attention as attend
 
 torch.set_num_threads(1)
 nn = torch.nn
@@ -48,8 +50,13 @@ class Around(nn.Module):
         return self.function(self.layer, x)
 
 
-def around(function, layer):
+def around(function, layer=lambda: None):
     return {"model": lambda: mlp(Around(function, layer()))}
+
+
+def mixed(z, y, velocity=False):
+    a, b = z.sin(), z.cos()
+    return nn.functional.mse_loss(0.6 * a + 0.8 * b, 0.6 * b - 0.8 * a if velocity else b)
 
 
 def pictured(change):
@@ -114,6 +121,20 @@ def changed(change, model, optimizer, x, y, step):
     return plain(model, optimizer, x, y, step)
 
 
+def magnified(factor, model, *given):
+    weights = [p.detach() for p in model.parameters()]
+    torch._foreach_mul_(weights, factor)
+    return trained(lambda *_: torch._foreach_div_(weights, factor))(model, *given)
+
+
+def scaled(model, optimizer, x, y, step):
+    optimizer.zero_grad()
+    scaler, loss = torch.amp.GradScaler("cpu", init_scale=3.0), model(x, y)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    return loss
+
+
 def overflow(model, step):
     """As a loss scaler does: no update where gradients are not finite."""
     for p in model.parameters() if step == 1 else ():
@@ -170,13 +191,21 @@ TRAININGS = {
     "spaced": {"steps": [0, 2]},
     "counted": {"train": partial(changed, lambda one: one["step"].add_(1)), "steps": [0, 2]},
     "renewed": {"train": partial(changed, dict.clear)},
-    "normed": around(lambda norm, x: norm(x), lambda: nn.LayerNorm(8)),
-    "unnormed": around(lambda norm, x: x, lambda: nn.LayerNorm(8)),
     "lstm": around(lambda lstm, x: lstm(x)[0], lambda: nn.LSTM(8, 8)),
     "lstm_kept": around(lambda lstm, x: lstm(x, [torch.ones(1, 8)] * 2)[0], lambda: nn.LSTM(8, 8)),
     "pictures": pictured(lambda _, x: x),
-    "shifted": pictured(lambda _, x: (x - 0.5) / 0.25),
     "flipped": pictured(lambda _, x: x.flip(1)),
+    "tripled": {"train": partial(magnified, 3.0)},
+    "scaled": {"train": scaled},
+    "offset": {"train": lambda model, *rest: plain(lambda x, y: model(x, y) + 0.01, *rest)},
+    "mixed": {"model": lambda: mlp(loss=mixed)},
+    "velocity": {"model": lambda: mlp(loss=partial(mixed, velocity=True))},
+    "seen": around(lambda _, x: attend(*[x[None, None]] * 3, torch.ones(6, 6).tril() > 0)[0, 0]),
+    "wider": around(lambda _, x: attend(*[x[None, None]] * 3, torch.ones(6, 6).tril(1) > 0)[0, 0]),
+    "cosines": around(lambda _, x: normalize(x) @ normalize(x.flip(1)).T @ x),
+    "products": around(lambda _, x: x @ x.flip(1).T @ x),
+    "less": around(lambda _, x: x - reduce(lambda y, _: y.sin(), range(30), x)),
+    "itself": around(lambda _, x: x - 0),
     "nothing_dropped": {"model": lambda: mlp(nn.Identity())},
     "deep": {"model": lambda: mlp(nn.Linear(8, 8))},
 }

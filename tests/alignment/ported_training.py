@@ -74,7 +74,6 @@ class Block(nn.Module):
         else:
             parts = self.q(n), self.k(n), self.v(n)
         q, k, v = (part.view(*x.shape[:2], HEADS, -1).transpose(1, 2) for part in parts)
-        k = k.flip(1) if how == "heads" else k
         k, v = (v, k) if how == "values" else (k, v)
         angles = self.angles()
         y = self.attend(self.turned(q, angles), self.turned(k, angles), v)

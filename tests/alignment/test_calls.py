@@ -29,9 +29,8 @@ MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
     "values": ("swapped", "k", "v", 2),  # exchanged behind their projections, in front of RoPE
     "gelu": ("function", "silu", "gelu", 2),
     "residual": ("left_out", None, None, 2),
-    "other_sense": ("replaced", "neg, cat", "neg, cat", 2),  # of queries and keys, on one line
-    "heads": ("order", None, None, 2),
-    "interleaved": ("order", None, None, 2),  # rotary pairs of neighbours, in one block
+    "other_sense": ("constant", 1, -1, 2),  # of a sum, of queries and keys, on one line
+    "interleaved": ("order", None, None, 1),  # rotary pairs of neighbours, in one block
     "reused": ("reused", "blocks.1", "blocks.0", 1),
     "counted": ("constant", 27, 30, 1),  # the loss's sum over a number of words
 }

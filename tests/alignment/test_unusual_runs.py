@@ -41,10 +41,15 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("deep", "frozen"): ("different", "is frozen in B"),
     ("plain", "renewed"): ("different", "step 1: in B the step does not begin with m as"),
     ("spaced", "counted"): ("different", "step 2: the norm of step, a state that the optimizer"),
-    ("normed", "unnormed"): ("different", "B leaves out `native_layer_norm` of"),
     ("lstm", "lstm_kept"): ("different", "computes add in A and ones, addmm, add in B"),
-    ("pictures", "shifted"): ("different", "B has `sub 0.5`, `div 0.25` in"),
     ("pictures", "flipped"): ("different", "(axis 1: 2, 1, 0)"),
+    ("plain", "tripled"): ("different", "B has `foreach_mul` in"),
+    ("plain", "scaled"): ("same", ""),
+    ("plain", "offset"): ("different", "B has `add 0.01` in"),
+    ("mixed", "velocity"): ("different", "B has `mul 0.6`, `mul 0.8`, `sub` in"),
+    ("seen", "wider"): ("different", "`diagonal` is 0 in A and 1 in B"),
+    ("cosines", "products"): ("different", "`linalg_vector_norm`, `clamp_min 1e-12`, `div` of"),
+    ("less", "itself"): ("different", "`sin`, `sub` of `body.1 (judged_training.py:"),
     ("nothing_dropped", "dropout"): ("different", "`bernoulli`, `div 0.9`, `mul` in"),
 }
 

@@ -51,9 +51,9 @@ def test_an_unstable_algorithm_is_not_another_definition(name: str) -> None:
     definition = registry.get(name).definition
     assert definition is not None
     wrong = dataclasses.replace(RIGHT, op=name, verdict="exceeds_bound", confidence="proven")
-    for fault in definition.faults:
-        if fault.unstable:
-            assert not dataclasses.replace(wrong, cause=fault.cause, gross=True).redefined
+    unstable = [fault.cause for fault in definition.faults if fault.unstable]
+    for cause in ("sums_by_groups_rounded", *unstable):  # which is in 16 bits
+        assert not dataclasses.replace(wrong, cause=cause, gross=True).redefined
     assert dataclasses.replace(wrong, cause="another_function").redefined
 
 

@@ -155,11 +155,11 @@ MODELS = {
 }
 
 
-def then(*acts, times=1.0):
-    """An update: a backward pass of a multiple of the loss, and what follows."""
+def then(*acts):
+    """An update: a backward pass, and what follows."""
 
     def update(loss, optimizer, step, model):
-        (loss * times).backward()
+        loss.backward()
         for act in acts:
             act(optimizer, step)
 
@@ -215,7 +215,6 @@ TRAINED = {
     "accumulated": {"update": accumulated_update},
     "scheduled": {"update": scheduled_update},
     "mixed_precision": {"make": Autocast, "update": scaled_update},
-    "diverged": {"update": then(stepped, times=float("nan"))},
 }
 
 

@@ -164,12 +164,12 @@ def operands(run, call, near, lone, kind):
     one of the slots `near`; of a leaf that the other program does not have, another leaf (`lone`:
     by slot); in the place of none, one of its leaves."""
     given = [(k, n, v) for k, n, v in arguments(call) if isinstance(v, Tensor)]
+    slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
     for key, name, value in arguments(call) if kind == "operand" else ():
         for place, made in near if value is None else ():
             if isinstance(place, tuple) and place[0] == "other":
                 told = {"edit": kind, "argument": name, "a": "None", "b": place}
                 yield told, {call.index: with_arguments({key: made})}
-    slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
     for j, (key, name, value) in enumerate(given):
         slot = slots[value.number]
         mine = run.values[slot]
@@ -214,16 +214,21 @@ def order(mine, its):
     return "several axes" if mine.shape == its.shape else "shape %s" % (tuple(its.shape),)
 
 
-def swapped(run, call, near):
-    """Two values in each other's place, whoever reads them: an operand and one of the slots."""
+def swapped(side, call, near):
+    """Two values in each other's place, whoever reads them: where an operand comes from, and where
+    one of the slots does."""
+    run = side.run
     slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
     for _, name, value in arguments(call):
-        slot = slots[value.number] if isinstance(value, Tensor) else None
-        for other, made in near if slot is not None else ():
-            mine = run.values[slot]
-            if isinstance(other, int) and other != slot and made.shape == mine.shape:
-                told = {"edit": "swapped", "argument": name, "a": slot, "b": other}
-                yield told, wherever(run, {slot: made, other: mine})
+        others = [other for other, _ in near if isinstance(other, int)]
+        for other in others if isinstance(value, Tensor) else ():
+            slot = slots[value.number]
+            for mine, its in itertools.product(side.origins(slot), side.origins(other)):
+                values = run.values[mine], run.values[its]
+                if mine != its and values[0].shape == values[1].shape:
+                    told = {"edit": "swapped", "argument": name, "a": mine, "b": its}
+                    yield told, wherever(run, {mine: values[1], its: values[0]})
+                    break
 
 
 def wherever(run, values, but=lambda function: False):
@@ -260,6 +265,9 @@ def left_out(run, call, depth=6):
     value of which it takes a part."""
     target = next((slot for slot in run.slots[call.index] if slot is not None), None)
     if target is None:
+        if run.changed.get(call.index):  # its operands are as they were
+            kept = run.needs[call.index][0]
+            yield {"edit": "left_out", "b": kept}, {call.index: with_result(run.values[kept])}
         return
     shape, seen, level = run.values[target].shape, {target}, [call.index]
     for slot in run.needs[call.index] if in_torch.is_view(call.function) else ():

@@ -9,7 +9,7 @@ import edits
 import in_torch
 from matching import Index, alike, assembled, leading, sums
 from replay import RecordedProgram, Unseen
-from sides import Pair, Side, full_word, in_pieces, makers, place, unseen
+from sides import Pair, Side, in_pieces, makers, place, unseen
 
 NEAR = 16.0  # roundings of its format, by which a stored table may be off
 ROUNDS = 24  # differences that are looked for, one behind the other; of gradients, only LAST
@@ -24,6 +24,7 @@ KINDS = (
     "omitted", "constant", "number", "left_out", "literal", "exchanged", "transposed", "order",
     "regrouped", "swapped", "function", "operand",
 )  # fmt: skip
+SAME = {"constant": ("constant", "number", "literal"), "order": ("order", "regrouped")}
 MORE = ("left_out", "swapped")  # can make more than any one value in the place of another
 
 
@@ -33,11 +34,6 @@ def varied(told):
     return count > 1 and squares * count > total * total * (1 + 1e-9)
 
 
-def single(told):
-    """Whether a value is one number that is no count."""
-    return told[0] == 1 and told[3] % 1.0 != 0.0
-
-
 def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     """(description, edits) of the edit of `side` that makes most of `other`'s values, or None;
     `like`: only of calls of this one's function and place, as a loop makes them again.
@@ -45,15 +41,18 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     None can make more than `other`'s own value in its place: an edit that makes as many ends the
     search, and where none does, that replacement is what is known."""
     mine, its = pair.without(side, sinks), pair.without(other, sinks_of_other)
-    calls, shown = makers(side, mine)[:PLACES], makers(other, its)[:PLACES]
-    if like is not None:
-        same = (like.function, place(like))
-        calls = [call for call in calls if (call.function, place(call)) == same]
+    shown = makers(other, its)[:PLACES]
+    read = {s for call in shown for s in other.run.needs[call.index] if s not in its}
+    heard = Index((s, other.told[s]) for s in read if varied(other.told[s]))
+    own = sorted(makers(side, mine), key=lambda call: not any(
+        heard.find(side.told[slot]) for slot in side.run.needs[call.index]))  # fmt: skip
+    same = like and (like.function, place(like))
+    calls = [call for call in own[:PLACES] if same in (None, (call.function, place(call)))]
     if not calls or not shown:
         return None
     stop = max(side.run.made[s][0] for s in sinks if isinstance(side.run.made[s], tuple)) + 1
     several = any(varied(other.told[slot]) for slot in its)
-    tells = varied if several else single
+    tells = varied if several else lambda told: told[0] == 1 and told[3] % 1.0 != 0.0  # no count
     wanted = Index((s, other.told[s]) for s in its if s in sinks_of_other or tells(other.told[s]))
     values, functions = side.run.values, {call.function for call in shown}
 
@@ -62,8 +61,11 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
         kept = {s for s in fresh if fresh[s].shape == values[s].shape}
         changed = [side.program.calls[k] for k in edit if not kept.issuperset(side.run.slots[k])]
         # where it calls no such function, a result of another shape is told by what follows
+        told = {s: sums(fresh[s]) for s in fresh}
+        if any(heard.find(side.told[s]) and not heard.find(told[s]) for s in fresh):
+            return set()  # B reads what it unmakes
         odd = any(not in_torch.is_view(c.function) and c.function not in functions for c in changed)
-        return {hit for s in (kept if odd else fresh) for hit in wanted.find(sums(fresh[s]))}
+        return {hit for s in (kept if odd else fresh) for hit in wanted.find(told[s])}
 
     best, most = replacement(side, other, calls, shown, mine, its, made)
     goal, trials, shorter, reached = most or math.inf, 0, None, 0
@@ -74,9 +76,21 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     }  # fmt: skip
     near = edits.boundary(side, other, its, shown)
 
+    equal, lines = {}, {}  # calls that compute the same from the same, and those of one line
+    for call in own:
+        needs = (side.told[slot] for slot in side.run.needs[call.index])
+        equal.setdefault((call.function, str(edits.constants_of(call)), *needs), []).append(call)
+    for call in calls:
+        lines.setdefault((call.function, place(call)), []).append(call)
+    groups = [some for some in equal.values() if not {*calls}.isdisjoint(some)]
+    groups += [some for some in lines.values() if len(some) > 1]
+
     def edits_of(chosen):
-        places = itertools.product(chosen, calls)
-        return (edit for k, c in places for edit in tried(k, side, other, c, shown, near, lone))
+        """Edits of calls that values cannot tell apart, and of those that one line makes alike."""
+        for kind, some in itertools.product(chosen, groups):
+            each = (tried(kind, side, other, call, shown, near, lone) for call in some)
+            for several in zip(*each):
+                yield several[0][0], {k: edit for _, one in several for k, edit in one.items()}
 
     for told, edit in edits_of([kind for kind in kinds if kind in MORE]):
         hits = len(made(edit)) if made(edit, REACH) else 0
@@ -128,7 +142,7 @@ def replacement(side, other, calls, shown, mine, its, made):
 
 
 def tried(kind, side, other, call, shown, near, lone):
-    if kind in ("constant", "number", "literal"):
+    if kind in SAME["constant"]:
         found = edits.constants(call, shown, (side.run, other.run), kind)
     elif kind == "left_out":
         found = edits.left_out(side.run, call)
@@ -137,19 +151,10 @@ def tried(kind, side, other, call, shown, near, lone):
     elif kind == "regrouped":
         found = edits.regrouped(side.run, call, near)
     elif kind == "swapped":
-        found = edits.swapped(side.run, call, near)
+        found = edits.swapped(side, call, near)
     else:
         found = edits.operands(side.run, call, near, lone, kind)
     return (({**told, "call": call}, edit) for told, edit in found)
-
-
-def rounded(pair, alikes, slot):
-    """A's value of which a leaf of B is a rounding; None where there is none."""
-    value, number = pair.b.run.values[slot], pair.b.run.made[slot]
-    size = float(value.norm()) or 1.0
-    far = [(float((pair.a.run.values[s] - value).norm()) / size, s) for s in alikes]
-    unit = torch.finfo(pair.b.program.recorded(number).dtype).eps / 2
-    return pair.a.run.values[min(far)[1]].clone() if far and min(far)[0] <= NEAR * unit else None
 
 
 def tables(pair, sinks_a, sinks_b, others=True):
@@ -166,15 +171,16 @@ def tables(pair, sinks_a, sinks_b, others=True):
             s for s in sorted(mine)
             if a.run.values[s].shape == value.shape and a.run.values[s].is_floating_point()
         ]  # fmt: skip
-        near = rounded(pair, alikes, slot)
-        if near is not None:
-            b.tables[number] = near
+        size, dtype = float(value.norm()) or 1.0, b.program.recorded(number).dtype
+        far = [(float((a.run.values[s] - value).norm()) / size, s) for s in alikes]
+        if far and min(far)[0] <= NEAR * torch.finfo(dtype).eps / 2:
+            b.tables[number] = a.run.values[min(far)[1]].clone()
             yield None
             continue
         stored = [s for s in alikes if not isinstance(a.run.made[s], tuple)]
         if len(stored) != 1 or not others:
             continue
-        other, name = a.run.values[stored[0]], b.program.owner(number)
+        other, name = a.run.values[stored[0]], b.named(slot)
         b.tables[number] = other.clone()
         yield {"edit": "table", "a": leading(other), "b": leading(value), "where": name}
 
@@ -256,7 +262,9 @@ def compare(path_a, path_b):
     leaves = (side.run.at_leaf.values() for side in sides)
     if list(tables(pair, *leaves, others=False)):  # one ulp of a weight is no other program
         pair.refresh(pair.b)
-    if all(side.program.gradients for side in sides) and not gradients(pair):
+    losses = [side.told[slot] for side in sides for slot in side.slots([side.program.loss])]
+    same_loss = len(losses) < 2 or alike(*losses)  # a term without a gradient is another's loss
+    if same_loss and all(side.program.gradients for side in sides) and not gradients(pair):
         record["complete"] = True
         return record
     if in_pieces(pair):
@@ -288,11 +296,10 @@ def compare(path_a, path_b):
 def drawn_otherwise(pair):
     """Constants with which all calls of a function draw in A, and others with which all of B's do,
     as the rate of a dropout."""
-    calls = [[c for c in side.program.calls if c.draws] for side in (pair.a, pair.b)]
-    for function in dict.fromkeys(call.function for call in calls[0]):
+    calls = [side.program.calls for side in (pair.a, pair.b)]
+    for function in dict.fromkeys(call.function for call in calls[0] if call.draws):
         mine, its = ([c for c in some if c.function is function] for some in calls)
-        settled = (len({str(edits.constants_of(c)) for c in some}) == 1 for some in (mine, its))
-        if all(settled):
+        if all(len({str(edits.constants_of(c)) for c in some}) == 1 for some in (mine, its)):
             runs = pair.a.run, pair.b.run
             for told, _ in edits.constants(mine[0], its[:1], runs, "constant"):
                 yield described(pair, pair.a, {**told, "call": mine[0]}, its[0])
@@ -316,7 +323,8 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             calls = makers(side, more)
             if not calls:
                 return False
-            named = words(c for c in calls if not moves(side, c)) or [calls[0].word]
+            made = {s for s in more if next(side.origins(s)) == s}  # others are only moved
+            named = words(makers(side, made)) or [calls[0].word]
             told = {"edit": edit, "calls": named, "call": calls[0]}
             found.append(described(pair, side, told, calls[0]))
             return True
@@ -359,8 +367,8 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             chains = chain(a, mine, told["call"]), chain(b, its, told.pop("given"))
             named = [[", ".join(words(calls, k)) for calls in chains] for k in range(3)]
             told["a"], told["b"] = next((pair for pair in named if pair[0] != pair[1]), named[0])
-        again = a, (told["edit"],), told["call"]
-        a.edits.update(everywhere(a, told, edit))
+        again = a, SAME.get(told["edit"], (told["edit"],)), told["call"]
+        a.edits.update(edit)
         found += [one for one in [described(pair, a, told, first)] if one not in found]
         pair.refresh(a)
     return False
@@ -375,22 +383,6 @@ def opened(pair, mine, its):
         side.refresh([call for call in calls if call.function not in others])
     pair.match()
     return [len(side.program.calls) for side, _ in sides] != before
-
-
-def everywhere(side, told, edit):
-    """The edit, made in all calls that compute the same from the same: values cannot tell which."""
-    if told["edit"] not in ("constant", "function", "exchanged", "replaced"):
-        return edit
-
-    def same(call, other):
-        needs = [side.run.needs[one.index] for one in (call, other)]
-        if other.function is not call.function or len(needs[0]) != len(needs[1]):
-            return False
-        values = all(alike(*(side.told[slot] for slot in slots)) for slots in zip(*needs))
-        return values and edits.constants_of(other) == edits.constants_of(call)
-
-    calls = side.program.calls
-    return {one.index: change for k, change in edit.items() for one in calls if same(calls[k], one)}
 
 
 def is_replacement(found):
@@ -430,18 +422,8 @@ def words(calls, detail=0):
     calls = [call for call in calls if not in_torch.is_view(call.function)]
     ended = {call.of for call in calls if call.ends and not detail}
     whole = detail == 2
-    named = [
-        edits.called(call.of, whole) if call.of in ended else edits.called(call, whole)
-        for call in calls
-    ]
+    named = (edits.called(one.of if one.of in ended else one, whole) for one in calls)
     return list(dict.fromkeys(named))[:WORDS]
-
-
-def moves(side, call):
-    """Whether a call's results have the numbers of one that it reads."""
-    read = [side.told[slot] for slot in side.run.needs[call.index]]
-    made = [side.told[slot] for slot in side.run.slots[call.index] if slot is not None]
-    return all(any(alike(one, other) for other in read) for one in made)
 
 
 def first_of(side, slots):
@@ -459,14 +441,17 @@ def described(pair, side, told, first):
     told, other = dict(told), pair.b if side is pair.a else pair.a
     call, edit = told.pop("call"), told["edit"]
     if isinstance(told.get("b"), int) and edit in ("left_out", "added"):
-        told["calls"] = words(dropped(side, call, told["b"])) or [call.word]
+        calls = dropped(side, call, told["b"])[::-1]  # the last of them are at this place
+        alone = [one for one in calls if not all(side.paired[s] for s in side.run.made_by(one))]
+        told["calls"] = words(alone or calls)[::-1] or [call.word]
     for key in ("a", "b") if edit not in ("constant", "function", "replaced") else ():
         slot = told.get(key)
         if isinstance(slot, (int, tuple)):
             told[key] = other.named(slot[1]) if isinstance(slot, tuple) else side.named(slot)
     if edit == "swapped":
         told["a"], told["b"] = sorted((told["a"], told["b"]))
-    names = [(full_word(one), place(one)) for one in (call, first) if one is not None]
+    shown = [one for one in (call, first) if one is not None]
+    names = [(": ".join(filter(None, (c.fused, c.word))), place(c)) for c in shown]
     told |= dict(zip(("call", "where"), names[0])) if names else {}
     told |= dict(zip(("at_call", "at"), names[1])) if len(set(names)) > 1 else {}
     return {"stage": "forward", **told}

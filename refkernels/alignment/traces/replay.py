@@ -104,7 +104,8 @@ class ExactRun:
         self.program, self.edits, self.tables = program, {}, tables
         self.values, self.made, self.needs, self.slots = [], [], [], []
         self.state, self.at_leaf = {}, {}  # number -> slot, now and at first
-        self._live, self._groups = {}, {}
+        self.changed = {}  # slots by number of what a call changes and does not return
+        self._live, self._groups, self._seen = {}, {}, {}  # the last: slots by storage
         with torch.no_grad():
             calls, program.calls = program.calls, []
             for k, call in enumerate(calls):
@@ -115,13 +116,19 @@ class ExactRun:
                         self.edits[part.index] = edits[k]
                     program.calls.append(part)
                     self._run(part)
-        self._live = self._groups = None
+        self._live = self._groups = self._seen = None
 
     def _slot(self, number, value, made):
+        self._seen.setdefault(value.untyped_storage()._cdata, []).append(len(self.values))
         self.values.append(value)
         self.made.append(made)
         self.state[number] = len(self.values) - 1
         return self.state[number]
+
+    def made_by(self, call):
+        """The slots that a call makes or changes."""
+        changed = self.changed.get(call.index, {}).values()
+        return [slot for slot in (*self.slots[call.index], *changed) if slot is not None]
 
     def _enter(self, number):
         """The slot of a tensor that a call reads, now."""
@@ -156,27 +163,26 @@ class ExactRun:
             slots.append(self._slot(number, value, (call.index, k)))
         self.slots.append(slots)
         if call.writes:
-            for number in self._written(call) - set(call.results):
-                self._slot(number, live[number], (call.index, 0))
+            seeing = set().union(*(self._groups[storage] for storage in self._written(call)))
+            self.changed[call.index] = {
+                number: self._slot(number, live[number], (call.index, 0))
+                for number in seeing - set(call.results)
+            }
 
     def _written(self, call):
-        """The numbers that see memory which a call writes."""
-        numbers = set()
+        """The storages that a call writes."""
         for k, argument in enumerate(call.function._schema.arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 value = call.kwargs.get(argument.name, call.args[k] if k < len(call.args) else None)
                 for item in tree_flatten(value)[0]:
                     if isinstance(item, Tensor):
-                        storage = self._live[item.number].untyped_storage()._cdata
-                        numbers |= self._groups.get(storage, set())
-        return {n for n in numbers if n in self._live}
+                        yield self._live[item.number].untyped_storage()._cdata
 
     def _keep(self, call):
-        """Copies of values that a call is about to change."""
-        for number in self._written(call):
-            slot = self.state[number]
-            if self.values[slot] is self._live[number]:
-                self.values[slot] = self._live[number].clone()
+        """Copies of all values that a call is about to change."""
+        for storage in self._written(call):
+            for slot in self._seen.pop(storage, ()):
+                self.values[slot] = self.values[slot].clone()
 
     def again(self, edits, reach, stop):
         """The values of slots that other edits change, by slot: those of the next `reach` calls,
@@ -204,6 +210,9 @@ class ExactRun:
             for slot, value in zip(self.slots[call.index], results):
                 if slot is not None:
                     fresh[slot] = value
+            for number, slot in self.changed.get(call.index, {}).items():
+                if number in now:
+                    fresh[slot] = now[number]
             left -= 1
             if not left:
                 break

@@ -37,27 +37,27 @@ class Side:
         self.refresh()
         return behind
 
+    def origins(self, slot):
+        """A slot, behind those that have its numbers in another order or shape."""
+        made = self.run.made[slot]
+        needs = self.run.needs[made[0]] if isinstance(made, tuple) else ()
+        if needs and alike(self.told[needs[0]], self.told[slot]):
+            yield from self.origins(needs[0])
+        yield slot
+
     def named(self, slot):
         """What a value is: a parameter, or where it is made."""
-        made = self.run.made[slot]
-        while isinstance(made, tuple):
-            call = self.program.calls[made[0]]
-            needs = self.run.needs[call.index]
-            if not needs or not alike(self.told[needs[0]], self.told[slot]):  # it only moves them
-                word = call.word + ("[%d]" % made[1] if len(call.results) > 1 else "")
-                return "%s, %s" % (word, place(call)) if place(call) else word
-            slot = needs[0]
-            made = self.run.made[slot]
-        return self.program.owner(made) or "tensor %s" % (tuple(self.run.values[slot].shape),)
+        made = self.run.made[next(self.origins(slot))]
+        if not isinstance(made, tuple):
+            return self.program.owner(made) or "tensor %s" % (tuple(self.run.values[slot].shape),)
+        call = self.program.calls[made[0]]
+        word = call.word + ("[%d]" % made[1] if len(call.results) > 1 else "")
+        return "%s, %s" % (word, place(call)) if place(call) else word
 
     def weights(self):
         """Leaves that are parameters or buffers, by name."""
         owned = ((self.program.owner(n), slot) for n, slot in self.run.at_leaf.items())
         return {name: self.run.values[slot] for name, slot in owned if name is not None}
-
-
-def full_word(call):
-    return "%s: %s" % (call.fused, call.word) if call.fused else call.word
 
 
 def place(call):

@@ -27,7 +27,7 @@ LAYER, LSTM = "mkldnn_rnn_layer", 2  # and its mode
 ATTENTION, BACKWARD = "_scaled_dot_product_", "_backward"
 
 
-def attention(query, key, value, mask, is_causal, scale):
+def attention(is_causal, scale, query, key, value, mask):
     """Attention's result; heads of keys may be fewer than those of queries."""
     repeats = query.shape[-3] // key.shape[-3]
     if repeats > 1:
@@ -40,17 +40,12 @@ def attention(query, key, value, mask, is_causal, scale):
         scores = scores.masked_fill(~mask, -math.inf)
     elif mask is not None:
         scores = scores + mask
-    return scores.softmax(-1) @ value
+    return [scores.softmax(-1) @ value]
 
 
-class Recorder(in_torch.tracer(torch)):
-    """Records the calls that are made within it, of known values only."""
-
-    def __init__(self, leaves):
-        super().__init__(self._refused, leaves=leaves)
-
-    def _refused(self, key, value):
-        raise KeyError(key)
+def refused(key, value):
+    """All values are known."""
+    raise KeyError(key)
 
 
 def lstm(x, w, u, b, d, h, c, reverse):
@@ -75,14 +70,10 @@ def unfused(call, entered):
         return parts(call, values, items, lambda: [in_torch.grouped(*values)])
     given = {name: value for _, name, value in edits.arguments(call)}
     if name.startswith(ATTENTION) and not given.get("dropout_p"):
-        masks = [given[word] for word in ("attn_mask", "attn_bias") if word in given]
-        mask = next((entered(item.number) for item in masks if isinstance(item, Tensor)), None)
-        settings = mask, bool(given.get("is_causal")), given.get("scale")
+        words = "query", "key", "value", "attn_mask" if "attn_mask" in given else "attn_bias"
         cotangent = "grad_out_" if "grad_out_" in given else "grad_out"
-        return through(
-            call, entered, given, ("query", "key", "value"), [cotangent],
-            lambda *tensors: [attention(*tensors, *settings)],
-        )  # fmt: skip
+        formula = partial(attention, bool(given.get("is_causal")), given.get("scale"))
+        return through(call, entered, given, words, [cotangent], formula)
     if name.startswith(LAYER) and given["mode"] == LSTM and not given["batch_sizes"]:
         return through(
             call, entered, given, list(given)[:7], ("grad_output", "grad_hy", "grad_cy"),
@@ -92,15 +83,15 @@ def unfused(call, entered):
 
 
 def through(call, entered, given, words, cotangents, formula):
-    """The calls of a formula of the arguments `words`; in a backward pass those of its gradients,
-    by the cotangents of its results."""
-    backward = BACKWARD in call.name
+    """The calls of a formula of the arguments `words`; in a backward pass those of its gradients by
+    all but a mask, by the cotangents of its results."""
+    backward, of = BACKWARD in call.name, [word for word in words if word[:5] != "attn_"]
     tensors = {
-        word: entered(item.number).detach().requires_grad_(backward and word in words)
+        word: entered(item.number).detach().requires_grad_(backward and word in of)
         for word in (*words, *cotangents)
         if isinstance(item := given.get(word), Tensor)
     }
-    inputs = [tensors[word] for word in words]
+    inputs = [tensors.get(word) for word in words]
 
     def made():
         with torch.set_grad_enabled(backward):
@@ -108,7 +99,8 @@ def through(call, entered, given, words, cotangents, formula):
             if not backward:
                 return results
             pairs = [(y, c) for y, c in zip(results, map(tensors.get, cotangents)) if c is not None]
-            return torch.autograd.grad([y for y, _ in pairs], inputs, [c for _, c in pairs])
+            by = [tensors[word] for word in of]
+            return torch.autograd.grad([y for y, _ in pairs], by, [c for _, c in pairs])
 
     return parts(call, tensors.values(), [given[word] for word in tensors], made)
 
@@ -135,7 +127,8 @@ def decomposed(call, entered):
 
 def parts(call, values, items, made):
     """The calls that `made` makes its results by, of `values`, which the call knows as `items`."""
-    with Recorder([(item.number, value) for value, item in zip(values, items)]) as trace:
+    leaves = [(item.number, value) for value, item in zip(values, items)]
+    with in_torch.tracer(torch)(refused, leaves=leaves) as trace:
         results = made()
     named = dict(trace.leaves)
     named |= {trace.number(value): to for value, to in zip(results, call.results) if to is not None}

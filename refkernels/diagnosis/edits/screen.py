@@ -36,7 +36,6 @@ from refkernels.diagnosis.edits.catalogue import (
 )
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
-from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.edits import Rule, edited
@@ -88,11 +87,10 @@ class Observation:
     units: Doubles64
 
     def bits(self, predicted: Doubles64) -> Doubles64:
-        """What each element of the answer costs when the prediction is known: at most its digits,
-        if both are finite."""
+        """What each element of the answer costs when the prediction is known."""
         with np.errstate(all="ignore"):
-            unit = ulp(np.fmax(np.abs(self.got), np.abs(predicted)), self.format) * self.units
-            bits = np.log2(1.0 + np.abs(self.got - predicted) / unit)
+            error = np.abs(self.got - predicted) / (ulp(predicted, self.format) * self.units)
+            bits = np.log2(1.0 + error)
         same = (self.got == predicted) | (np.isnan(self.got) & np.isnan(predicted))
         return np.where(same, 0.0, np.where(np.isfinite(bits), bits, _SPECIAL))
 
@@ -178,8 +176,7 @@ class Screen:
     def _form(self) -> Any:
         """What the programs of cases that are read together have in common."""
         nodes = self.program.graph.nodes if self.has_a_program else ()
-        formats = [seen.format for seen in self.observed.values()]
-        return self.names, formats, [(node.op, node.shape) for node in nodes]
+        return self.names, [(node.op, node.shape) for node in nodes]
 
     def _in(self, case: Screen, changes: Edits) -> Edits:
         """The edits in another case's program."""
@@ -423,8 +420,12 @@ def _rows(
         return np.arange(question.rows)
     wrong = np.zeros(question.rows, bool)
     for name in names:
-        mask = question.in_axes(name, wrong_elements(problem, name, outputs[name]))
-        wrong |= mask.reshape(question.rows, -1).any(axis=1)
+        got = question.in_axes(name, outputs[name]).astype(np.float64)
+        exact = question.in_axes(name, np.asarray(problem.truth.reference[name]))
+        bound = question.in_axes(name, problem.truth.bound[name])
+        with np.errstate(all="ignore"):
+            off = ~(np.abs(got - exact) <= bound) & ~((got == exact) | np.isnan(exact))
+        wrong |= off.reshape(question.rows, -1).any(axis=1)
     chosen = [np.flatnonzero(wrong), np.flatnonzero(~wrong)]
     share = (most + 1) // 2
     first = _spread(chosen[0], max(share, most - len(chosen[1])))
