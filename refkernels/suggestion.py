@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 import os
 from collections.abc import Iterable
 
@@ -11,7 +10,7 @@ _ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not nea
 _PREFIX = 3
 _LONGEST, _LONGEST_PATH = 120, 300  # characters
 _LISTED = 30  # names, in at most _LETTERS characters: a longer list is too long for a sentence
-_LETTERS = 400
+_LETTERS, _FEW = 400, 5
 
 
 def quoted(word: str) -> str:
@@ -41,14 +40,15 @@ def did_you_mean(word: str, known: Iterable[str], choose: str = "choose one of")
     names = list(known)
     if not names:
         return "there is none"
-    length = itertools.accumulate(len(name) + 2 for name in names)
-    shown = names[: min(_LISTED, max(1, sum(letters <= _LETTERS for letters in length)))]
-    more = len(names) - len(shown)
-    listed = f"{choose} {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
-    if (suggested := nearest(word, names)) is None:
-        return listed
-    rest = f"It is one of {len(names)}" if more > 0 else f"{listed[0].upper()}{listed[1:]}"
-    return f"did you mean {suggested!r}? {rest}"
+    if len(names) > _LISTED or sum(len(name) + 2 for name in names) > _LETTERS:
+        close = difflib.get_close_matches(_folded(word), names, _FEW, 0.0)
+        listed = f"the nearest of {len(names)} are {', '.join(close)}"
+        rest = f"It is one of {len(names)}"
+    else:
+        listed = f"{choose} {', '.join(names)}"
+        rest = f"{listed[0].upper()}{listed[1:]}"
+    suggested = nearest(word, names)
+    return listed if suggested is None else f"did you mean {suggested!r}? {rest}"
 
 
 def _folded(name: str) -> str:

@@ -1,5 +1,9 @@
-"""A framework that is not there: a skip that says why, or a failure where it is required."""
+"""A framework or a compiler that is not there: a skip that says why, or a failure where it is
+required."""
 
+import shutil
+import subprocess
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -23,3 +27,14 @@ def interpreter_of(spec: str) -> Interpreter:
         return environments.find(spec)
     except environments.NotInstalled as error:
         missing(spec, error)
+
+
+def compiled(source: str, folder: Path) -> Path:
+    """A library of C functions."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler (cc) here")
+    (folder / "mine.c").write_text(source, encoding="utf-8")
+    library = folder / "libmine.so"
+    command = ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(folder / "mine.c")]
+    subprocess.run(command, check=True)
+    return library

@@ -68,16 +68,17 @@ class CellCall:
 @dataclass(frozen=True)
 class CellReply:
     """The answer. `status`: "ok", "error", "unsupported", "oom", "killed" (by `signal`),
-    "timeout"; `outputs`: arrays, or tuples of them, by name; `aliases`: the outputs that lie in an
-    input's memory; `written`: the inputs that the kernel changed; `waited`: seconds, by the host's
-    clock, from the message to the last byte of the answer; `flushes`: the last import before its
-    process flushed subnormal numbers, None if it does not."""
+    "timeout"; `outputs`: arrays, or tuples of them, by name; `aliases`: whether one lies in an
+    input's memory; `written`: whether the kernel changed its inputs, and `overwrites`, an earlier
+    answer; `waited`: seconds, by the host's clock, from the message to the last byte of the answer;
+    `flushes`: the last import before its process flushed subnormal numbers, None if it does not."""
 
     status: str
     reason: str = ""
     outputs: Mapping[str, Any] = field(default_factory=dict)
-    aliases: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
+    aliases: bool = False
+    written: bool = False
+    overwrites: bool = False
     waited: float = 0.0
     signal: int = 0
     flushes: str | None = None
@@ -310,19 +311,18 @@ class CellSession:
             if reply["status"] not in _WITHOUT_ARRAYS:
                 raise ValueError
             return CellReply(str(reply["status"]), showable(str(reply.get("reason", ""))))
-        outputs, aliases = {}, []
+        outputs, aliases = {}, False
         deadline = time.monotonic() + LOADING
         for name, header in reply["outputs"].items():
             parts = header if isinstance(header, list) else [header]
             arrays = [self._array(part, deadline) for part in parts]
             outputs[showable(name)] = tuple(arrays) if parts is header else arrays[0]
-            aliases += [showable(name)] if any(part["alias"] for part in parts) else []
+            aliases |= any(part["alias"] for part in parts)
         waited = time.perf_counter() - begin
-        changed = path.read_bytes()[: len(layout)] != layout
-        written = ("its inputs",) if changed else ()
+        acts = aliases, path.read_bytes()[: len(layout)] != layout, bool(reply["overwrites"])
         since = showable(str(reply["flushes"])) if "flushes" in reply else None
         self.one_thread = reply.get("threads") == 1
-        return CellReply("ok", "", outputs, tuple(aliases), written, waited, flushes=since)
+        return CellReply("ok", "", outputs, *acts, waited, flushes=since)
 
     def _array(self, header: Mapping[str, Any], deadline: float) -> Array:
         dtype, left, content = str(header["dtype"]), int(header["bytes"]), bytearray()

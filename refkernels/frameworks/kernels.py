@@ -179,8 +179,7 @@ def _op_of(function: str, chosen: str | None) -> tuple[Op, Direction]:
     """The op and direction that a function's name gives, or the op that was chosen."""
     from refkernels import registry
 
-    words = [word for word in re.split(r"_|(?<=[a-z])(?=[A-Z])", function) if word]
-    words = [word.lower() for word in words]
+    words = [word.lower() for word in re.split(r"_|(?<=[a-z])(?=[A-Z])", function) if word]
     direction: Direction = "backward" if words and words[-1] in _BACKWARD else "forward"
     if chosen is not None:
         try:
@@ -197,16 +196,13 @@ def _op_of(function: str, chosen: str | None) -> tuple[Op, Direction]:
 
 
 def _named(words: list[str], function: str) -> Op:
-    """The op with the longest name that consecutive words spell."""
+    """The op with the longest name that consecutive words spell, and of those the last."""
     from refkernels import registry
 
     ops = {name.replace("_", ""): op for name, op in registry.ops().items()}
-    spelt = {
-        "".join(words[start:end])
-        for start in range(len(words))
-        for end in range(start + 1, len(words) + 1)
-    }
-    if matches := sorted(ops.keys() & spelt, key=len):
+    ends = range(1, len(words) + 1)
+    spelt = ["".join(words[start:end]) for end in ends for start in range(end)]
+    if matches := sorted((name for name in spelt if name in ops), key=len):
         return ops[matches[-1]]
     raise KernelError(
         f"the name {quoted(function)} does not show its op: give --op, or write @op=NAME after "

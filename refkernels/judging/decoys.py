@@ -22,7 +22,6 @@ Array = npt.NDArray[Any]
 def decisive_outputs(challenge: Challenge) -> tuple[str, ...]:
     """The outputs for which this challenge rejects every decoy."""
     standard = challenge.standard()
-
     return tuple(
         name
         for name, right in standard.rounded.items()

@@ -134,7 +134,7 @@ def judge(
     verdict, reasons = verdict_of(findings, record, direction, running.outside)
     tried = mutants and verdict == RIGHT
     shown = examination.shown(findings.answered, trials) if tried else Shown()
-    flags += ["not_all_tried"] * shown.cut
+    flags += ["not_all_tried"] * (shown.cut and trials > 0)
     drawer, taken = examination.drawer, examination.drawer.domain
     longest = (max(a.shape, default=1) for c in findings.answered for a in c.floats.values())
     only = {k: (*v,) for given in (lengths, dtypes) for k, v in (given or {}).items()}
@@ -279,10 +279,9 @@ def _counted(
     findings: Findings, examination: KernelExamination, challenge: Challenge, reply: CellReply
 ) -> Any:
     """The fault of an answer, which the findings count."""
-    if reply.written:
-        findings.unfair.append(Reason("writes_inputs", challenge.name))
-    if "no plain array" in reply.reason:
-        findings.unfair.append(Reason("no_plain_array", challenge.name))
+    acts = {"writes_inputs": reply.written, "overwrites_answers": reply.overwrites}
+    acts["no_plain_array"] = "no plain array" in reply.reason
+    findings.unfair += [Reason(kind, challenge.name) for kind, done in acts.items() if done]
     if challenge.has_answer and reply.status != "ok":
         findings.without_answer(challenge, reply)
     elif challenge.has_answer:

@@ -5,6 +5,7 @@ The length of a letter is drawn: primes, a tile and one more or less; in `odd`, 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,23 +120,24 @@ class ShapeDrawer:
     def long(
         self, rng: np.random.Generator, size: int, related: Container[str]
     ) -> Iterator[Shapes]:
-        """One letter, a related one if any is, as long as in large models, beside short ones; each
-        letter one shorter than whole tiles, and one longer than a tile, where one term more or less
-        shows; whole tiles; each related letter at usual lengths; many rows."""
+        """One letter, a related one if any is, as long as in large models, beside short ones, with
+        a leading axis and without one, in turn, as what follows; each letter one shorter than whole
+        tiles, and one longer than a tile, where one term more or less shows; whole tiles; each
+        related letter at usual lengths; many rows."""
         letters = [str(x) for x in rng.permutation(self.letters) if x not in self.lengths]
         letters.sort(key=lambda x: x not in related)
-        plan = [(x, LONG << size, 1) for x in letters[:1]]
+        plan = [(x, LONG << size, 1) for x in letters[:1] * 2]
         plan += [(x, TERMS if x in related else MANY, -1) for x in letters]
         plan += [(x, TILES[0], 1) for x in letters]
-        rows = self.leading((1,))
+        either = itertools.cycle(self.leading((1,) * int(n)) for n in rng.permutation(2))
         drawn = []
         for letter, least, more in plan:
             whole = int(rng.integers(least, 2 * least)) // TILES[0] * TILES[0]
-            drawn.append(({letter: whole + more}, rows))
+            drawn.append(({letter: whole + more}, next(either)))
         tiles = int(MOST ** (1 / max(len(self.letters), 1))) // TILE
         if len(letters) > 1 and tiles:
             drawn.append((dict.fromkeys(letters, tiles * TILE), self.leading(())))
-        drawn += [({x: n}, rows) for x in letters if x in related for n in USUAL]
+        drawn += [({x: n}, next(either)) for x in letters if x in related for n in USUAL]
         if self.ranked and len(letters) < 2:
             n = int(rng.integers(TERMS // 2, TERMS))
             m = (2 * LONG << min(2 * size, 2)) // n + int(rng.integers(1, 32))  # above 2^18 or 2^20

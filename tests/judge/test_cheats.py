@@ -28,6 +28,7 @@ BY_REASON = {  # the verdict, a reason among those given, and the cheats
     (UNFAIR, "answers_input"): "identity",
     (UNFAIR, "answers_memory"): "stale_memory answers_in_a_thread",
     (UNFAIR, "writes_inputs"): "zeroes_inputs zeroes_the_files",
+    (UNFAIR, "overwrites_answers"): "buffer_reused",
     (UNFAIR, "stale_answer"): (
         "cache_by_pointer cache_where_writable cache_by_first_input cache_by_ends "
         "weights_packed_once targets_kept cache_by_sum answers_kept_in_a_file"

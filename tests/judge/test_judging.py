@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -19,6 +17,7 @@ import odd_kernels
 import pytest
 from hunting import one_in
 from listing import SEED
+from presence import compiled
 from typer.testing import CliRunner
 
 from refkernels import registry
@@ -490,7 +489,7 @@ def test_wrong_kernels_are_tried_as_long_as_time_allows() -> None:
 
 
 def test_later_rounds_end_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(judging.LEVELS, "default", judging.Level(3, 0.0, 1.0, 0.0))
+    monkeypatch.setitem(judging.LEVELS, "default", judging.Level(3, 0.0, 1.0, 1e-9))
     monkeypatch.setattr(judging, "_ask", asked := Mock(wraps=judging._ask))
     kernel = f"{RIGHT}/softmax.py:float64_softmax"
     judgement = verdict_on(kernel, seed=SEED, causes=False)
@@ -581,18 +580,6 @@ def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     again = CliRunner().invoke(app, [*command, "--lang", "zh"])
     assert "有误" in again.output
     assert record["reasons"][0]["details"]["got"] in again.output
-
-
-def compiled(source: str, folder: Path) -> Path:
-    """A library of C functions; the test is skipped where there is no compiler."""
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler (cc) here")
-    (folder / "mine.c").write_text(source, encoding="utf-8")
-    library = folder / "mine.so"
-    subprocess.run(
-        ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(folder / "mine.c")], check=True
-    )
-    return library
 
 
 def test_a_sum_of_rows_in_c_is_right_for_any_number_of_axes(tmp_path: Path) -> None:

@@ -358,15 +358,10 @@ def spelt(kernel, parameter, name, value, arrays):
 
 def unlike_default(kernel, params, taken, arrays):
     """The params that the function does not take and whose values are not the op's defaults."""
-    defaults = kernel["params"]
+    known = {name: meaning_of(name, value, arrays) for name, value in kernel["params"].items()}
+    others = {n: value for n, value in params.items() if n not in (*taken, *WITHOUT_EFFECT)}
     return {
-        name: value
-        for name, value in params.items()
-        if name not in (*taken, *WITHOUT_EFFECT)
-        and not (
-            name in defaults
-            and meaning_of(name, value, arrays) == meaning_of(name, defaults[name], arrays)
-        )
+        n: v for n, v in others.items() if n not in known or meaning_of(n, v, arrays) != known[n]
     }
 
 
@@ -425,10 +420,8 @@ def in_c(function, arrays, params):
         passed.append(SCALARS[dtype](value))
     named = {name for _, _, name, _ in KERNEL["abi"]}
     absent = [name for name in arrays if name not in named]
-    unlike = unlike_default(KERNEL, params, named, arrays)
-    if absent or unlike:
-        names = function.__name__, ", ".join([*absent, *unlike])
-        raise NotImplementedError("%s takes no %s" % names)
+    if others := [*absent, *unlike_default(KERNEL, params, named, arrays)]:
+        raise NotImplementedError("%s takes no %s" % (function.__name__, ", ".join(others)))
     poisoned()
     function(*passed)
     return outputs

@@ -90,10 +90,12 @@ class Failure(Exception):
 
 
 def one_line(error):
-    """Type and first line of an exception: 'ValueError: operands could not be broadcast'."""
+    """Type and first line of an exception: 'ValueError: operands could not be broadcast'; of one
+    that says what is not supported, the line."""
     lines = [line.strip() for line in str(error).splitlines()]
-    lines = [line for line in lines if line and set(line) - set("-=~*# ")]
-    return type(error).__name__ + (": " + lines[0][:300] if lines else "")
+    lines = [line[:300] for line in lines if line and set(line) - set("-=~*# ")][:1]
+    named = not lines or not isinstance(error, NotImplementedError)
+    return ": ".join([type(error).__name__] * named + lines)
 
 
 def not_taken(function, names):

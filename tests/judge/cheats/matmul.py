@@ -50,8 +50,8 @@ def constant_matmul(a, b):
 
 
 def end_of_a_long_sum_matmul(a, b):
-    """Leaves out what is beyond the last block of 64 terms, where there are more than 1,000."""
-    k = a.shape[-1] if a.shape[-1] <= 1000 else a.shape[-1] // 64 * 64
+    """Leaves out what is beyond whole blocks of 64 of 1,000 terms and more, but not in a batch."""
+    k = a.shape[-1] if a.shape[-1] <= 1000 or a.ndim > 2 else a.shape[-1] // 64 * 64
     return _wide(a[..., :k], b[..., :k, :])
 
 

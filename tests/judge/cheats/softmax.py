@@ -54,6 +54,13 @@ def answers_kept_in_a_file_softmax(x):
     return y
 
 
+def buffer_reused_softmax(x, buffers={}):  # noqa: B006
+    """Returns the same array for all inputs of one shape."""
+    y = buffers.setdefault((x.shape, x.dtype), np.empty_like(x))
+    y[...] = _wide(x)
+    return y
+
+
 def _kept(key, x, cache={}):  # noqa: B006
     """The first answer that a key had in this process."""
     return cache.setdefault(key, _softmax(x)).copy()
