@@ -1,12 +1,9 @@
 """How long the first answers take in a new process: with an empty kernel cache, and a full one.
 
-    python benchmarks/cold_start.py [--rounds 3] [NAME ...]
-
 Every run is a process of its own: the first with an empty cache folder (cold), the second with the
-cache of the first (warm). The median of the rounds' processor times is printed.
+cache of the first (warm). The times are medians of the rounds' processor times (`speed.py`).
 """
 
-import argparse
 import compileall
 import os
 import statistics
@@ -123,24 +120,3 @@ def first_answers(rounds: int) -> Iterator[Row]:
             about: dict[str, Any] = {"note": f"processor time; wall {wall:.2f} s{compiled}"}
             about |= {"seconds": [processor], "bar": bar, "unit": "s"}
             yield Row("startup", work, "32 x 768", "refkernels", 1, **about)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FIRST_ANSWERS))
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    if unknown := set(options.names) - set(FIRST_ANSWERS):
-        parser.error(f"there is no {unknown.pop()!r}: {', '.join(FIRST_ANSWERS)}")
-    keep_bytecode()
-    for name in options.names or FIRST_ANSWERS:
-        times = measured(name, options.rounds)
-        seconds = "; ".join(
-            f"{state} {times[state][0]:.2f} s of processor time, {times[state][1]:.2f} s"
-            for state in ("cold", "warm")
-        )
-        print(f"{name}: {seconds}; {times['compiled']} kernels", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -420,3 +420,23 @@ class Bound(Unrounded):
             return x
         with np.errstate(all="ignore"):
             return BoundValue(self, x.exact, outward(x.error + rounding.lost(x.reach)))
+
+
+class Unstored(Bound):
+    """The bound of a kernel that keeps only its last result in the storage format, but for what the
+    forward pass saved: a kernel that is given y cannot know x. `from_saved`: whether the formula
+    read such a result. The arguments are those of `Bound`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.from_saved = False
+
+    def store(self, a: Value) -> BoundValue:
+        return self.enter(a)
+
+    def saved(self, a: Value) -> BoundValue:
+        self.from_saved = True
+        return super().store(a)
+
+    def bound(self, result: Value) -> npt.NDArray[np.float64]:
+        return parts(super().store(result)).error

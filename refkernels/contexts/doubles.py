@@ -58,8 +58,7 @@ class Doubles(RoundedArithmetic):
         with np.errstate(all="ignore"):
             return self.value(NUMPY[name](data(a)))
 
-    def library(self, formula: Callable[..., Value], *given: Any) -> RoundedValue:
-        return Context.library(self, formula, *given)  # type: ignore[return-value]
+    library, welford = Context.library, Context.welford  # type: ignore[assignment]
 
     def sum(self, a: Value, axis: int = -1) -> RoundedValue:
         return self._with(lambda part: np.sum(part, axis=axis, keepdims=True), a)
@@ -75,6 +74,3 @@ class Doubles(RoundedArithmetic):
 
     def prod(self, a: Value, axis: int = -1) -> RoundedValue:
         return self._with(lambda part: np.prod(part, axis=axis, keepdims=True), a)
-
-    def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
-        return Context.welford(self, a, axis)

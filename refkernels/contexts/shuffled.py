@@ -81,11 +81,7 @@ class Shuffled(RoundedArithmetic):
                 np.add.at(total, places[order], rows[order])
         return self.value(total)
 
-    def prod(self, a: Value, axis: int = -1) -> Value:
-        return Context.prod(self, a, axis)
-
-    def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
-        return Context.welford(self, a, axis)
+    prod, welford = Context.prod, Context.welford
 
     def _drawn(self, terms: Array) -> Array:
         return np.ascontiguousarray(terms[..., self.random.permutation(terms.shape[-1])])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from refkernels.arithmetic import blas, formats
 from refkernels.arithmetic.bits import EXPONENT, bits_of, float_of
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, BINARY64, TF32, Format
+from refkernels.arithmetic.grids import NumberGrid, grid
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.matrix_instructions import CORES, FLOAT8, Core
 from refkernels.contexts.value import Value
@@ -28,12 +30,18 @@ from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
 
 class Split(NamedTuple):
     """How factors of more digits are taken: as parts, each what is left, in its format by its
-    rounding; and which parts are multiplied, in order, the largest last."""
+    rounding; and which parts are multiplied, in order, the largest last. `computed`: only of those
+    that no format of 16 bits holds, as a result that is a factor beside inputs."""
 
-    parts: tuple[tuple[Format, Callable[[Any, Format], Any]], ...] = ()
+    parts: tuple[tuple[Any, Callable[[Any, Any], Any]], ...] = ()
     pairs: tuple[tuple[int, int], ...] = ((0, 0),)
+    computed: bool = False
 
     def of(self, a: Any) -> list[Any]:
+        if self.computed and any(
+            np.array_equal(a, _NEAREST(a, held)) for held in (BINARY16, BFLOAT16)
+        ):
+            return [a]
         parts = []
         for format, convert in self.parts:
             parts.append(convert(a, format).astype(np.float64))
@@ -44,7 +52,11 @@ class Split(NamedTuple):
 _THREE = ((1, 0), (0, 1), (0, 0))
 _SIX = ((1, 1), (2, 0), (0, 2), *_THREE)
 _NEAREST, _AWAY, _CUT = formats.round_to, formats.round_ties_away, formats.truncate_to
+_SHORT = BINARY16, BFLOAT16
+_ON_GRID: Callable[[Any, NumberGrid], Any] = lambda a, to: to(a)  # noqa: E731
 _BFLOAT16 = (BFLOAT16, _NEAREST)
+_E4M3, _E5M2 = grid("float8_e4m3fn"), grid("float8_e5m2")
+_SCALED = replace(_E4M3, emin=_E4M3.emin - 8)  # by 2^8 before
 SPLITS = {
     "": Split(),
     "TF32": Split(((TF32, _NEAREST),)),
@@ -57,6 +69,11 @@ SPLITS = {
     "bf16x3": Split((_BFLOAT16,) * 2, _THREE),
     "bf16x6": Split((_BFLOAT16,) * 3, _SIX),
     "bf16x9": Split((_BFLOAT16,) * 3, ((2, 2), (2, 1), (1, 2), *_SIX)),
+    "computed factors in bfloat16": Split((_BFLOAT16,), computed=True),
+    "computed factors in float16": Split(((BINARY16, _NEAREST),), computed=True),
+    "computed factors in e4m3": Split(((_E4M3, _ON_GRID),), computed=True),
+    "computed factors, times 2^8, in e4m3": Split(((_SCALED, _ON_GRID),), computed=True),
+    "computed factors in e5m2": Split(((_E5M2, _ON_GRID),), computed=True),
 }
 
 
@@ -129,7 +146,8 @@ def multiplications(digits: int, terms: int) -> Iterator[tuple[str, Multiplicati
     for architecture, core in FLOAT8.items() if digits <= BINARY8 else ():
         for block in (0, 128, 64, 256):
             yield architecture, Multiplication(core, block=block)
-    for split in (name for name in SPLITS if bool(name) == (digits > BINARY16.p)):
+    of_inputs = (name for name, split in SPLITS.items() if not split.computed)
+    for split in (name for name in of_inputs if bool(name) == (digits > BINARY16.p)):
         for architecture, core in CORES.items():
             if split and architecture == "volta":
                 continue  # it has no TF32, and no bfloat16

@@ -33,8 +33,8 @@ from refkernels.contexts.tensor_cores import (
     multiplications,
     narrow_accumulators,
 )
-from refkernels.diagnosis import evidence, products, sums
-from refkernels.diagnosis.edits import identities, online
+from refkernels.diagnosis import evidence, orders, products
+from refkernels.diagnosis.edits import exponentials, identities
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, sized
 from refkernels.diagnosis.hypothesis import ORDER, Claim, Hypothesis, Outcome, Prediction, Variant
@@ -70,7 +70,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
             if (float8 or not truth.ordinary) and problem.size <= _LARGEST:
                 yield from _of_formula(problem, got, truth)
             continue
-        sampled = sums.sampled(product, got)
+        sampled = orders.sampled(product, got)
         claims = list(_with_all_bits(problem, sampled, got, truth))
         yield from claims
         if not claims and not truth.ordinary:
@@ -79,7 +79,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
 
 
 def _with_all_bits(
-    problem: Problem, sampled: sums.SampledSum, got: Array, truth: Fit
+    problem: Problem, sampled: orders.SampledSum, got: Array, truth: Fit
 ) -> Iterator[Claim]:
     """Of each cause the first way with all bits; right ways say how often others have them."""
     product = sampled.product
@@ -185,7 +185,7 @@ def _can_give(got: Array, product: Product, output_format: Format, format: Forma
 
 
 def _by_errors(
-    problem: Problem, sampled: sums.SampledSum, got: Array, truth: Fit
+    problem: Problem, sampled: orders.SampledSum, got: Array, truth: Fit
 ) -> Iterator[Claim]:
     """For each format, the accumulator whose errors are nearest in size."""
     product, matrix = sampled.product, sampled.got
@@ -270,10 +270,12 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
 
 
 def _ways(digits: int, factors: list[Array]) -> Iterator[tuple[str, Multiplication]]:
-    """Those of factors of so many digits; also with computed factors in the inputs' 16 bits."""
+    """Those of factors of so many digits; where some have few, with those that are computed in
+    fewer, too."""
     yield from multiplications(digits, 0)
-    for name in {"bfloat16", "float16"} & {factor.dtype.name for factor in factors}:
-        yield "hopper", Multiplication(CORES["hopper"], name)
+    few = any(a.dtype in LOW or a.dtype.name in ("bfloat16", "float16") for a in factors)
+    computed = (name for name, split in SPLITS.items() if few and split.computed)
+    yield from (("hopper", Multiplication(CORES["hopper"], name)) for name in computed)
 
 
 def _multiplying(
@@ -306,7 +308,7 @@ def _forms(problem: Problem, output: str) -> Iterator[Any]:
         if screen.has_a_program:
             graph = screen.program.graph
             exchanged = filter(lambda rule: rule(graph), [identities.taking("either", 0)])
-            for rule in itertools.chain(online.ways(graph), exchanged):
+            for rule in itertools.chain(exponentials.ways(graph), exchanged):
                 yield editing.edited(form, rule)
 
 
@@ -325,11 +327,11 @@ def _cause(how: Multiplication, *factors: Array) -> tuple[str, dict[str, Any]]:
     if how.stored is not None:
         return "partial_sums_rounded", {"format": how.stored.name}
     cause, numbers = _CAUSES.get(how.split, ORDER), partial(_numbers, factors=factors)
+    if SPLITS[how.split].computed:
+        cause = "computed_factors_rounded"
     if cause == ORDER:
         return cause, {}
     details = {"format": SPLITS[how.split].parts[0][0].name}
-    if factors and numbers(how.split) == numbers(""):
-        return "narrow_intermediates", details  # of factors that are computed
     cut = [formats.truncate_to(to_float64(a), BINARY16).astype(float).tobytes() for a in factors]
     if cause == "truncated_inputs" and cut == numbers(how.split):
         details["format"] += f" or {BINARY16.name}"  # the same numbers here
@@ -339,5 +341,7 @@ def _cause(how: Multiplication, *factors: Array) -> tuple[str, dict[str, Any]]:
 
 
 def _numbers(split: str, factors: Sequence[Array]) -> list[bytes]:
-    """What is taken of the factors, or most of it."""
+    """What is taken of the factors, or most of it; of those that are computed, how."""
+    if SPLITS[split].computed:
+        return [split.encode()]
     return [SPLITS[split].of(to_float64(factor))[0].tobytes() for factor in factors]

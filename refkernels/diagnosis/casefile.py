@@ -98,21 +98,21 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
         "source": case.source,
     }
     encoded = _encoded(meta)
-    stored = {key: _stored(array) for key, array in arrays.items()}
-    everything: dict[str, Any] = {"meta": np.frombuffer(encoded, np.uint8), **stored}
+    stored: dict[str, Any] = {key: _stored(array) for key, array in arrays.items()}
     target.parent.mkdir(parents=True, exist_ok=True)
     with aside(target) as temporary:
         with temporary.open("wb") as file:
-            np.savez_compressed(file, **everything)
+            np.savez_compressed(file, meta=np.frombuffer(encoded, np.uint8), **stored)
         with array_files.opened_npz(temporary) as archive:
             _Reader(target.name, archive).meta()
     return target
 
 
 def _encoded(meta: dict[str, Any]) -> bytes:
-    """The meta as JSON, with NumPy's numbers converted to Python's."""
+    """The meta as JSON, with NumPy's numbers converted to Python's, and its arrays to lists."""
+    plain = lambda value: value.tolist() if np.ndim(value) else codec.figure(value)  # noqa: E731
     try:
-        return json.dumps(meta, ensure_ascii=False, allow_nan=False, default=codec.figure).encode()
+        return json.dumps(meta, ensure_ascii=False, allow_nan=False, default=plain).encode()
     except (TypeError, ValueError, RecursionError) as failure:
         raise CaseFileError(
             f"The params, the environment or the report cannot be written as JSON: {failure}."

@@ -87,8 +87,7 @@ def _earned(
     sizes, usual = np.maximum(log2_ratios[wrong], 0.0), log2_ratios[~wrong]
     count = math.log2(max(usual.size, 1))
     largest = min(max(float(np.nanmax(usual, initial=-count)), -count), 0.0)
-    screen = Screen(problem, {output: got}, elements=1)
-    if screen.has_a_program and any(whole_sums(screen.program, screen.value_of)):
+    if problem.once((_earned, output), lambda: _adds_whole_numbers(problem, output)):
         sizes = np.where(np.isfinite(to_float64(got[wrong])), 0.0, sizes)
     left_behind = np.maximum(
         _flipped(got[wrong], exact, _bound_or_rounding(problem, output, got)[wrong], sizes),
@@ -97,6 +96,11 @@ def _earned(
     earned = np.zeros(got.shape)
     earned[wrong] = sizes + np.minimum(sizes, count - largest) + left_behind
     return earned
+
+
+def _adds_whole_numbers(problem: Problem, output: str) -> bool:
+    screen = Screen(problem, {output: problem.truth.plain[output]}, elements=1)
+    return screen.has_a_program and any(whole_sums(screen.program, screen.value_of))
 
 
 def _flipped(values: Array, exact: Doubles, bounds: Doubles, log2_ratios: Doubles) -> Doubles:

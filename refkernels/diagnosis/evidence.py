@@ -157,29 +157,28 @@ class Observed:
     lengths: Doubles
 
     def bits_of(self, candidate: Candidate) -> Doubles:
-        """The bits that each unit earns from a candidate that fits."""
+        """The bits that each unit earns from a candidate that fits; one number throughout is one
+        unit. A 0, from which a maximum may start, and an infinity have many causes: 8 bits."""
         prediction = candidate.predicts(self.truth.output)
         if prediction is not None and prediction.wrong is not None:
-            return self._of_pattern(prediction.wrong, prediction.bits_gained)
+            gained = prediction.bits_gained  # of each element: no shared statistic explains it
+            bits = self.lengths if gained is None else self.units.chosen(gained)
+            return np.where(self.units.chosen(prediction.wrong), bits, 0.0)
         if prediction is None or prediction.bits is None:
             return np.zeros(self.lengths.size)
+        one = np.unique(self.got).size == 1
+        if one and self.units.owner.any():
+            return replace(self, units=self.units.as_one()).bits_of(candidate)
+        most = np.inf if not one or 0.0 < abs(to_float64(self.got).flat[0]) < np.inf else units.CAP
         if candidate.exact:
-            return self._once(self._of_model(candidate, prediction))
+            return self._of_model(candidate, prediction).clip(max=most)
         assert prediction.answer is not None
         length = code(self.problem, self.got, self.truth.output, prediction.answer, self.units)
         differ = np.logical_not(same(prediction.bits, self.right))
         if prediction.against is not None:
             differ &= np.logical_not(same(self.got, prediction.against))
         saved = np.where(self.units.chosen(differ), self.lengths - length, 0.0)
-        return self._once(self.units.gained(saved))
-
-    def _once(self, bits: Doubles) -> Doubles:
-        """The bits; of the best unit alone where all elements are one number: each says what the
-        first does. A 0, from which a maximum may start, and an infinity have many causes: 8."""
-        if np.unique(self.got).size > 1 or not bits.size:
-            return bits
-        most = np.inf if 0.0 < abs(to_float64(self.got).flat[0]) < np.inf else units.CAP
-        return np.where(np.arange(bits.size) == np.argmax(bits), np.minimum(bits, most), 0.0)
+        return self.units.gained(saved).clip(max=most)
 
     @property
     def right(self) -> Array:
@@ -189,7 +188,8 @@ class Observed:
 
     def _of_model(self, candidate: Candidate, prediction: Prediction) -> Doubles:
         earned = self.units.earned(self.lengths)
-        if self.problem.op.function:  # many a formula is NaN or infinite at an argument: once
+        if self.problem.op.function and earned.size > 1:
+            # Many a formula is NaN or infinite at an argument: once.
             special = np.flatnonzero(~np.isfinite(to_float64(self.units.chosen(self.got))))
             x = self.units.chosen(self.problem.inputs["x"])[special]
             once = special[np.unique(x, return_index=True)[1]]
@@ -204,11 +204,6 @@ class Observed:
             differ = np.logical_not(same(self.got, against))
             earned = np.where(self.units.any(self.units.chosen(differ)), earned, 0.0)
         return earned
-
-    def _of_pattern(self, wrong: Array, bits_gained: Doubles | None) -> Doubles:
-        """Bits are counted element by element: no shared statistic explains a pattern."""
-        bits = self.lengths if bits_gained is None else self.units.chosen(bits_gained)
-        return np.where(self.units.chosen(wrong), bits, 0.0)
 
     def left(self, candidate: Candidate) -> Doubles:
         """The code length that a candidate leaves to each unit."""
@@ -274,11 +269,14 @@ def code(
 
 def weighed(hypothesis: Candidate, earned: Doubles, count: int, tried: int) -> Evidence:
     """A hypothesis's evidence from its units' bits, as one of `tried` (model, parameter) pairs."""
-    description = math.log2(max(tried, 1)) + hypothesis.price
-    total = float(np.sum(earned))
-    bits = total - (description + hypothesis.parameters * float(np.max(earned, initial=0.0)))
+    description, total = math.log2(max(tried, 1)) + hypothesis.price, float(np.sum(earned))
+    described = description + hypothesis.parameters * float(np.max(earned, initial=0.0))
+    bits = total - described
     needed = None
-    if bits < Evidence.MATCHED and total > 0.0 and count:
+    # The price of a pattern's places grows with them.
+    prediction = hypothesis.prediction
+    dear = bits < 0.0 < hypothesis.price and prediction is not None and prediction.wrong is not None
+    if bits < Evidence.MATCHED and total > 0.0 and count and not dear:
         solved = description + Evidence.MATCHED
         needed = max(math.ceil(solved / (total / count)) + hypothesis.parameters, count + 1)
-    return Evidence(bits, count, needed, described=description)
+    return Evidence(bits, count, needed, described=described)

@@ -24,7 +24,6 @@ from refkernels.diagnosis.multiples import FACTOR
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.ranking import agree, badness, ranked
 from refkernels.diagnosis.variants import elsewhere
-from refkernels.diagnosis.variants.other_ops import other_ops
 from refkernels.diagnosis.wrong import judged_wrong, places
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.no_part import with_nan
@@ -114,14 +113,14 @@ def explain_kernel(
     listed = tried
     candidates = ranked(problem, outputs, fits, unranked, tried)
     others = _unexplained(checked, fits, candidates)
-    for source in (known, views.other_views, other_ops, blocks.in_one_block):
+    for source in (known, views.other_views, views.other_ops, blocks.in_one_block):
         edited = list(scoring.candidates(problem, others, fits, source(problem, others)))
         if edited:
             unranked = patterns.drop_unexplained([*unranked, *edited])
             tried += max(candidate.trials for candidate in edited)
             candidates = ranked(problem, outputs, fits, unranked, tried)
         # Of one block, one value throughout or a few accidents say more.
-        others = _without_candidates(others, candidates if source is other_ops else edited)
+        others = _without_candidates(others, candidates if source is views.other_ops else edited)
     best = _best_candidate(problem, candidates, fits)
     explained = {c.output for c in candidates if best is not None and not c.ruled_out}
     left: Arrays = {n: y for n, y in checked.items() if n not in explained and not fits[n].ordinary}
@@ -249,10 +248,10 @@ def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidat
 def _best_candidate(
     problem: Problem, candidates: list[Candidate], fits: dict[str, Fit]
 ) -> Candidate | None:
-    """The best candidate. An ordinary output needs no cause that is merely consistent. An output
-    inside its bound needs none that a single sum alone supports. No order of summation leads beyond
-    the bound, which holds for all of them. None if only the order of summation of an ordinary
-    output fits: that explains no wrong output."""
+    """The best candidate that pays for its description. An ordinary output needs no cause that is
+    merely consistent. An output inside its bound needs none that a single sum alone supports. No
+    order of summation leads beyond the bound, which holds for all of them. None if only the order
+    of summation of an ordinary output fits: that explains no wrong output."""
     of_sums = not problem.op.elementwise  # an unlucky order may give a single one
     chance = {n for n, f in fits.items() if f.ordinary or (f.fine and f.elements == 1 and of_sums)}
     eligible = (
@@ -260,7 +259,7 @@ def _best_candidate(
         for candidate in candidates
         if not candidate.ruled_out
         and not (candidate.output in chance and candidate.confidence == "consistent")
-        and not (candidate.cause in HARMLESS and not fits[candidate.output].fine)
+        and (fits[candidate.output].fine if candidate.cause in HARMLESS else candidate.may_be_told)
     )
     best = next(eligible, None)
     if best is not None and best.confidence == "consistent":

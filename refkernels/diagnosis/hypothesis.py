@@ -167,6 +167,12 @@ class Candidate:
         return replace(self, prediction=replace(prediction, against=model))
 
     @property
+    def may_be_told(self) -> bool:
+        """Whether its bits pay for its description, or those of more units would."""
+        known = self.evidence
+        return known is None or known.bits >= 0.0 or known.needed is not None
+
+    @property
     def exact(self) -> bool:
         """Whether every bit is reproduced."""
         return self.elements > 0 and self.equal == self.elements

@@ -21,7 +21,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
 from refkernels.contexts.graph import Node
-from refkernels.diagnosis import places, products
+from refkernels.diagnosis import products, units
 from refkernels.diagnosis.edits.names import formula_of
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.hypothesis import Claim, Prediction
@@ -54,8 +54,8 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
                     "overflows": int(np.count_nonzero(lost)),
                 }  # fmt: skip
                 decisive = bool(np.array_equal(lost, wrong) and not lost.all())
-                bits = places.by_unit(problem, output, lost)
-                bits_gained = places.shared(problem, output, wrong, bits)
+                bits = units.by_unit(problem, output, lost)
+                bits_gained = units.shared(problem, output, wrong, bits)
                 prediction = Prediction(wrong=wrong, counted=decisive, bits_gained=bits_gained)
                 return Claim("early_overflow", output, prediction, details, trials=tried)
     return None
@@ -135,8 +135,8 @@ def of_product(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
                 "wrong": int(np.count_nonzero(wrong)),
                 "overflows": int(np.count_nonzero(size > format.emax + 1)),
             }
-            earned = places.by_key(size, beyond, wrong & beyond)
-            bits_gained = places.shared(problem, output, wrong, earned)
+            earned = units.by_unit(problem, output, wrong & beyond, beyond)
+            bits_gained = units.shared(problem, output, wrong, earned)
             prediction = Prediction(wrong=wrong, bits_gained=bits_gained)
             return Claim("early_overflow", output, prediction, details, trials=2)
     return None

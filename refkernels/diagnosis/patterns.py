@@ -1,7 +1,14 @@
 """Patterns among the wrong elements of an output, for any op.
 
 Zeros in place of numbers, one wrong element among many, one value throughout: they need only the
-truth.
+truth. So do rows that a kernel never wrote, from one row to the last: it stopped there.
+
+Their places alone are evidence: by chance, k wrong rows of n are all among the last m once in
+C(n, k) / C(m, k). Most of these m must be wrong, and the first must give a reason to stop: a result
+that is not defined, or 0. If all wrong rows are larger than the others, that may be the reason.
+
+nnacl's float32 softmax, which is MindSpore's on a CPU, returns an error at a row whose exponentials
+sum to 0, and the op goes on (mindspore-ai/mindspore, nnacl/fp32/softmax_fp32.c, SoftmaxLastAxis).
 """
 
 from __future__ import annotations
@@ -14,23 +21,25 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import narrow, places, products, specials, stopped, thresholds, units
+from refkernels.diagnosis import narrow, products, specials, thresholds, units
 from refkernels.diagnosis.corruption import corrupted
-from refkernels.diagnosis.hypothesis import VALUE, Candidate, Claim, Evidence
+from refkernels.diagnosis.hypothesis import VALUE, Candidate, Claim, Evidence, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.set_apart import separated
 from refkernels.diagnosis.variants import precision
 from refkernels.diagnosis.variants.precision import all_in, rounded
 from refkernels.diagnosis.wrong import flush_shown, judged_wrong, located, pattern, wrong_elements
 
+STOPPED = "stopped_early"
 PLACES: tuple[str, ...] = ("unwritten_elements", "corrupted_elements")
 OF_RANGE = ("early_overflow", "flush_to_zero")  # of a format: no cut in a program says it better
 FITTED = ("part_multiplied", "constant_added")  # a number in a place where there was none
+_ROWS = 2  # before the first one that was not written, and from it on, at least
 _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
 _REASONS = (
     "early_overflow", "flush_to_zero", "erf_cancellation", "tanh_cancellation",
     "argument_reduction", "maximum_differentiated", "coarse_exponential", "exponential_clamped",
-    stopped.CAUSE, "tabulated_logarithm", "special_function_unit",
+    STOPPED, "tabulated_logarithm", "special_function_unit",
 )  # fmt: skip
 
 
@@ -42,7 +51,7 @@ def find(problem: Problem, outputs: Arrays, of_ranges: bool = True) -> Iterator[
             continue
         asked, shortcut = (problem, output, got, wrong), None
         ranges = (_overflow, flushed, _computed_in_float32) if of_ranges else ()
-        claims = [*(find(*asked) for find in ranges), stopped.early(problem, output, wrong)]
+        claims = [*(find(*asked) for find in ranges), _stopped_early(problem, output, wrong)]
         if not any(claims):
             judged = judged_wrong(problem, output, got)  # a library may err by more than a form
             shortcuts = (thresholds.shortcut(problem, output, got, w) for w in (wrong, judged))
@@ -181,4 +190,46 @@ def _bits_of_block(problem: Problem, output: str, telling: Array, wrong: Array) 
     if not np.any(counted.any(shown & ~lost) & counted.any(lost)):
         shown, lost = counted.any(shown), counted.any(lost)
     total, number = int(np.count_nonzero(shown)), int(np.count_nonzero(lost))
-    return places.bits(total, number, number) - math.log2(total - number + 1)
+    return units.place_bits(total, number, number) - math.log2(total - number + 1)
+
+
+def _stopped_early(problem: Problem, output: str, wrong: Array) -> Claim | None:
+    """The claim that the output ends with rows most of whose elements are wrong, after right rows
+    and one without a result. None for an op whose elements do not depend on rows."""
+    definition = problem.op.definition
+    if definition is None or not definition.forward.signature.coupled or wrong.ndim < 2:
+        return None
+    by_row = wrong.reshape(-1, wrong.shape[-1])
+    wrong_rows = np.any(by_row, axis=1)
+    rows = len(by_row)
+    first = int(np.argmax(wrong_rows))
+    number = int(np.count_nonzero(wrong_rows))
+    mostly = 2 * np.count_nonzero(by_row) >= by_row[first:].size
+    if min(first, number) < _ROWS or not mostly:
+        return None
+    exact = np.asarray(problem.truth.reference[output]).reshape(by_row.shape)[first - 1 : first + 1]
+    if not np.any(~np.isfinite(exact).all(axis=1) | ~exact.any(axis=1)):
+        return None
+    bits = units.place_bits(rows, rows - first, number)
+    prediction = Prediction(
+        wrong=wrong,
+        counted=not _ordered(problem, rows, first),
+        bits_gained=units.shared(problem, output, wrong, bits),
+    )
+    details = {"first": first, "rows": rows}
+    return Claim(STOPPED, output, prediction, details, price=math.log2(rows))
+
+
+def _ordered(problem: Problem, rows: int, first: int) -> bool:
+    """Whether the rows after the first wrong one lie beyond those before it by some size of an
+    input's rows."""
+    for x in problem.inputs.values():
+        if x.ndim < 2 or x.size != rows * x.shape[-1] or x.dtype.kind in "biu":
+            continue
+        values = to_float64(x).reshape(rows, -1)
+        finite = np.where(np.isfinite(values), values, 0.0)
+        for size in (finite.max(axis=1), finite.min(axis=1), np.abs(finite).sum(axis=1)):
+            before, after = size[:first], size[first + 1 :]
+            if after.max() < before.min() or before.max() < after.min():
+                return True
+    return False

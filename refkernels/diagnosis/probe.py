@@ -21,7 +21,7 @@ import numpy as np
 from refkernels.arguments import as_path
 from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.arithmetic.scalars import as_count
-from refkernels.diagnosis import accumulators, evidence, models, orders, products, sources, sums
+from refkernels.diagnosis import accumulators, evidence, models, orders, products, sources
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.fit import bits
 from refkernels.diagnosis.hypothesis import Candidate, Hypothesis, scaled
@@ -278,6 +278,6 @@ def _by_model(problem: Problem, candidate: Candidate, like: Array) -> Array | No
     empty = np.zeros(0, problem.format.storage)
     for order in orders.candidates(product.terms, product.bias is not None):
         if order.name == candidate.model:
-            return sums.run(order, product, empty).reshape(like.shape)
+            return orders.run(order, product, empty).reshape(like.shape)
     how = accumulators.by_name(str(candidate.model), product)
     return None if how is None else accumulators.run(how, product, empty).reshape(like.shape)

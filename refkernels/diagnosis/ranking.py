@@ -178,7 +178,7 @@ def _ranked_output(
     if not weighable:
         return candidates
     observed = evidence.observe(problem, got, truth)
-    weighable = _without_twins(_without_blame(weighable))
+    weighable = _without_twins(_without_blame(weighable) if truth.fine else weighable)
     weighed = [_weighed(observed, candidate, tried) for candidate in weighable]
     patterns = [rival.candidate for rival in weighed if rival.bits is None]
     survivors, beaten = _survivors(observed, [rival for rival in weighed if rival.bits is not None])
@@ -210,8 +210,8 @@ def _fits_worse(candidate: Candidate, unweighed: Sequence[Candidate]) -> bool:
 
 def _without_blame(candidates: list[Candidate]) -> list[Candidate]:
     """Where a harmless model reproduces an output bit by bit, a fault counts only where it differs
-    from that model: a right kernel gives these bits too. A bias too small to change a rounding may
-    or may not be missing."""
+    from that model: a right kernel gives these bits too, unless they are beyond the bound. A bias
+    too small to change a rounding may or may not be missing."""
     harmless = next(
         (candidate for candidate in candidates if candidate.cause in HARMLESS and candidate.exact),
         None,
@@ -376,7 +376,7 @@ def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
     for pattern in patterns:
         assert pattern.evidence is not None
         others = (cause for cause in causes if cause != pattern.cause)
-        bits = pattern.evidence.bits if len(causes) == 1 else least
+        bits = pattern.evidence.bits if len(causes) == 1 else max(least, 0.0)
         weighed = replace(pattern.evidence, bits=bits, survivors=(pattern.cause, *others))
         sure = pattern.evidence_confidence if len(causes) == 1 else "consistent"
         named.append(replace(pattern, confidence=sure, evidence=weighed))

@@ -20,6 +20,7 @@ from refkernels.diagnosis.edits.solved import SolvedNumber
 from refkernels.diagnosis.explain import explain, explain_kernel, one_kernel
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.hypothesis import HARMLESS, Candidate, Details, Evidence
+from refkernels.diagnosis.multiples import FACTOR, many
 from refkernels.diagnosis.ranking import STRONGER
 from refkernels.op import Direction, Op
 from refkernels.records.codec import number
@@ -31,35 +32,37 @@ def is_sure(explanation: Explanation) -> bool:
     return explanation.confidence in SURE and explanation.cause not in HARMLESS
 
 
-def may_say_more(explanation: Explanation) -> bool:
-    """Whether it names a fault of which other cases may say more: what they allow of a sure one, or
-    bits for one that lacks nothing else."""
-    fitting = [c for c in explanation.candidates if c.evidence and not c.ruled_out]
-    lacks_bits = any(c.confidence == c.evidence_confidence for c in fitting)
-    return explanation.cause not in (None, *HARMLESS) and (is_sure(explanation) or lacks_bits)
-
-
-def jointly(op: str | Op, direction: Direction, cases: Sequence[Any]) -> Explanation:
-    """What several cases of one kernel say, each its inputs, outputs and params. Where none is
-    sure, the edits that explain all of them are looked for: one number has few bits."""
-    each = [explain(op, inputs, outputs, params, direction) for inputs, outputs, params in cases]
-    first, *others = sorted(each, key=is_sure, reverse=True)
-    found = together(first, others)
-    wrong = [case for case, its in zip(cases, each, strict=True) if its.verdict not in SOUND]
+def jointly(op: str | Op, direction: Direction, cases: Sequence[tuple[Any, ...]]) -> Explanation:
+    """What several cases of one kernel say, each its inputs, outputs and params: of the surest,
+    what the others allow; they are not asked where the first has many numbers, and names nothing.
+    Where none is sure, the edits that explain all of them are looked for: one number has few bits.
+    Raises ValueError if there is no case, and what `explain` raises.
+    """
+    if not cases:
+        raise ValueError("cases is empty: give at least one kernel's inputs, outputs and params.")
+    kernels = [one_kernel(op, inputs, y, params, direction) for inputs, y, params in cases]
+    explained = (explain(op, inputs, y, params, direction) for inputs, y, params in cases)
+    each = [next(explained)]
+    if each[0].cause not in (None, *HARMLESS) or all(y.size == 1 for y in kernels[0][1].values()):
+        each += explained
+    found = together(each[0], each[1:])
+    wrong = [k for k, its in enumerate(each) if its.verdict not in SOUND]
     if is_sure(found) or len(wrong) < 2:
         return found
-    kernels = [one_kernel(op, inputs, y, params, direction) for inputs, y, params in wrong]
-    edited = list(of_cases(kernels))
-    first, *others = (
-        explain_kernel(*kernel, lambda *_, k=k: (its[k] for its in edited if its[k]))
-        for k, kernel in enumerate(kernels)
+    edited = list(of_cases([kernels[k] for k in wrong]))
+    again = (
+        explain_kernel(*kernels[k], lambda *_, j=j: (its[j] for its in edited if its[j]))
+        for j, k in enumerate(wrong)
     )
-    return max(found, together(first, others), key=is_sure)
+    each = [replace(its, evidence=each[k].evidence) for k, its in zip(wrong, again, strict=True)]
+    joint = _added(each[0], each[1:])
+    return found if joint is each[0] else joint  # sure of one case alone, with fewer rivals
 
 
 def together(first: Explanation, others: Sequence[Explanation]) -> Explanation:
-    """The first case's explanation, of which only what the other cases of one kernel allow is sure.
-    A case whose output is right, or that has no cause, says nothing."""
+    """The explanation of the first case that is sure, or else wrong, of which only what the other
+    cases of one kernel allow is sure. One that is right, or has no cause, says nothing."""
+    first, *others = sorted([first, *others], key=lambda e: (not is_sure(e), e.verdict in SOUND))
     if not is_sure(first):
         return _added(first, [other for other in others if other.verdict not in SOUND])
     for other in others:
@@ -70,15 +73,17 @@ def together(first: Explanation, others: Sequence[Explanation]) -> Explanation:
 def _added(first: Explanation, others: Sequence[Explanation]) -> Explanation:
     """The explanation with the bits of all cases, where one cause alone fits them all."""
     fitting = [c for c in first.candidates if not c.ruled_out and others]
-    output = next((c.output for c in fitting if c.cause == first.cause), None)
-    agreed = (_of_all(c, others) for c in fitting if c.output == output)
-    left = sorted(filter(None, agreed), key=lambda c: -getattr(c.evidence, "bits", 0.0))
-    causes = {candidate.cause for candidate in left}
-    causes -= {cause for cause in causes if STRONGER.get(cause, set()) & causes}
-    best = next((c for c in left if c.cause in causes and c.confidence in SURE), None)
-    if best is None or len(causes) > 1 or not (best.exact or best.over_plain is not None):
-        return first  # or it explains no more than the places of wrong elements
-    return _with(first, [best, *first.candidates])
+    for output in dict.fromkeys(c.output for c in fitting):
+        agreed = (_of_all(c, others) for c in fitting if c.output == output)
+        left = sorted(filter(None, agreed), key=lambda c: -getattr(c.evidence, "bits", 0.0))
+        causes = {candidate.cause for candidate in left}
+        causes -= {cause for cause in causes if STRONGER.get(cause, set()) & causes}
+        if FACTOR in causes and (reasons := causes - {FACTOR}):  # why, unless there are many
+            causes = {FACTOR} if len(reasons) > 1 or any(map(many, left)) else reasons
+        best = next((c for c in left if c.cause in causes and c.confidence in SURE), None)
+        if best and len(causes) == 1 and (best.exact or best.over_plain is not None):
+            return _with(first, [best, *first.candidates])
+    return first  # or it explains no more than the places of wrong elements
 
 
 def _of_all(candidate: Candidate, others: Sequence[Explanation]) -> Candidate | None:
@@ -87,7 +92,11 @@ def _of_all(candidate: Candidate, others: Sequence[Explanation]) -> Candidate | 
     total, units, details = 0.0, 0, candidate.details
     for its in (candidate, *(_like(candidate, other) for other in others)):
         known = None if its is None else _shared(details, its.details)
-        if its is None or known is None or not _of_one_length(details, its.details):
+        if its is None or known is None:
+            return None
+        whole = {k for k, v in details.items() if type(v) is int and k in its.details} - {"wrong"}
+        of_one_length = details.get("n") == its.details.get("n")  # others have ranges of their own
+        if of_one_length and any(details[k] != its.details[k] for k in whole):
             return None
         solved = "interval" in known and its.details.get("value") != details.get("value", "")
         own = its.evidence or Evidence(-math.inf, 0)
@@ -105,12 +114,6 @@ def _like(candidate: Candidate, other: Explanation) -> Candidate | None:
     about = candidate.cause, candidate.output
     same = (c for c in other.candidates if (c.cause, c.output) == about and not c.ruled_out)
     return next((c for c in same if _shared(candidate.details, c.details) is not None), None)
-
-
-def _of_one_length(details: Details, others: Details) -> bool:
-    """Whether the whole numbers are the same, but for those of sums of other lengths."""
-    whole = [k for k in details.keys() & others.keys() - {"wrong"} if type(details[k]) is int]
-    return details.get("n") != others.get("n") or all(details[k] == others[k] for k in whole)
 
 
 def _with(first: Explanation, candidates: list[Candidate]) -> Explanation:
@@ -150,7 +153,9 @@ def _shared(details: Details, others: Details) -> dict[str, Any] | None:
         elif isinstance(details[key], str) and not_of_a_case:
             return None
     solved = details.get("solved") == others.get("solved") is not None
-    if solved or ({"part", "fitted"} & details.keys() and "interval" in details.keys() & others):
+    unnamed = not details.get("named", True) or details.get("named") != others.get("named")
+    own = unnamed or {"part", "fitted"} & details.keys()  # a factor's name is of a case's length
+    if solved or (own and "interval" in details.keys() & others):
         return _common_interval(shared, others)
     return shared
 

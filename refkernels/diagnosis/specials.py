@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import places
+from refkernels.diagnosis import units
 from refkernels.diagnosis.hypothesis import Claim
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import located
@@ -71,8 +71,8 @@ def _by_places(problem: Problem, claim: Claim, marked: Array) -> Claim:
     infinity would be attributed to it."""
     wrong = claim.prediction.wrong
     assert wrong is not None
-    earned = places.by_unit(problem, claim.output, wrong, marked)
-    bits_gained = places.shared(problem, claim.output, wrong, earned)
+    earned = units.by_unit(problem, claim.output, wrong, marked)
+    bits_gained = units.shared(problem, claim.output, wrong, earned)
     return replace(claim, prediction=replace(claim.prediction, bits_gained=bits_gained))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import few_digits, places
+from refkernels.diagnosis import few_digits, units
 from refkernels.diagnosis.hypothesis import Claim, Evidence, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.wrong import FEW, vanishes, wrong_elements
@@ -100,7 +100,7 @@ def _claim(
     """`sides`: the number of arguments before the threshold at which the value would be wrong, and
     of those beyond it at which it is."""
     before, beyond = sides
-    bits = places.bits(before + beyond, beyond, beyond)
+    bits = units.place_bits(before + beyond, beyond, beyond)
     if bits < Evidence.MATCHED:
         return None
     low, high = interval

@@ -18,7 +18,7 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.arithmetic.formats import BINARY32
-from refkernels.diagnosis import evidence, patterns, specials, stopped, thresholds
+from refkernels.diagnosis import evidence, patterns, specials, thresholds
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import ORDER, Candidate
@@ -27,7 +27,7 @@ from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.records.words import CONFIDENCES, SOUND
 
 _LITTLE = 2.0**-8  # of an error: what a first cause leaves to a second one
-LOCATED = (*patterns.PLACES, thresholds.CAUSE, stopped.CAUSE)
+LOCATED = (*patterns.PLACES, thresholds.CAUSE, patterns.STOPPED)
 
 
 def found(

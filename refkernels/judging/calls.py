@@ -81,9 +81,8 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     number = int(rng.integers(*_CALLS)) - len(order)
     order += [contents[i] for i in rng.integers(0, len(contents), number)]
     slots = [0] * 3 + [1] + [0] * (FEWEST - 4) + rng.integers(0, 2, number).tolist()
-    calls = [
-        call_of(c, 1 << 20 | i, slot) for i, (c, slot) in enumerate(zip(order, slots, strict=True))
-    ]
+    placed = enumerate(zip(order, slots, strict=True))
+    calls = [call_of(c, 1 << 20 | i, slot) for i, (c, slot) in placed]
     numbered = tuple(
         replace(
             c, family="calls", name=f"call {i} of {len(order)}: {c.name.partition(': ')[2]}",

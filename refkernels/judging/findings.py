@@ -63,9 +63,8 @@ class Findings:
     def families(self) -> dict[str, tuple[int, int]]:
         """By family, the challenges that were not declined; and of the answered ones, those that
         reject every decoy of some output."""
-        asked = Counter(
-            one.challenge.family for one in self.found if one.kind not in ("declined", "owed")
-        )
+        kept = self.of("right", "wrong", "failed", "stopped")
+        asked = Counter(one.challenge.family for one in kept)
         decisive = Counter(one.challenge.family for one in self.found if one.decisive)
         return {family: (number, decisive[family]) for family, number in asked.items()}
 
@@ -113,8 +112,7 @@ class Findings:
         """What of the declined challenges no answered one had: inputs, and params with their
         values; where that is nothing, the first challenge of a family."""
         answered = {part for challenge in self.answered for part in _parts(challenge)}
-        parts: dict[str, None] = {}
-        names: dict[str, str] = {}
+        parts, names = dict[str, None](), dict[str, str]()
         for challenge in (one.challenge for one in self.of("declined")):
             own = [part for part in _parts(challenge) if part not in answered]
             parts |= dict.fromkeys(own)
@@ -188,28 +186,20 @@ def cause_of(findings: Findings) -> Mapping[str, Any] | None:
     """What `explain` finds about the smallest wrong answer of a suitable size, to usual numbers if
     there is one, as far as the next ones allow it."""
     from refkernels.diagnosis import several_cases
-    from refkernels.diagnosis.explain import explain
 
     found = findings.of("wrong")
     eligible = [
-        (one.challenge.family not in ("calls", "typical"), size, i)
+        (size < _SMALLEST, one.challenge.family not in ("calls", "typical"), size, i)
         for i, one in enumerate(found)
         if one.fault.kind in ("bound", "bits", "special") and one.challenge.family != "special"
-        if _SMALLEST <= (size := sum(a.size for a in arrays_of(one.reply.outputs))) <= _LARGEST
+        if (size := sum(a.size for a in arrays_of(one.reply.outputs))) <= _LARGEST
     ]
     if not eligible:
         return None
-    first, *rest = (found[i] for _, _, i in sorted(eligible))
-
-    def explanation_of(one: AskedChallenge) -> Any:
-        asked = one.challenge
-        return explain(asked.op, asked.inputs, one.reply.outputs, asked.params, asked.direction)
-
+    chosen = [found[i] for *_, i in sorted(eligible)[: 1 + _OTHERS]]
+    cases = [(one.challenge.inputs, one.reply.outputs, one.challenge.params) for one in chosen]
+    asked = chosen[0].challenge
     try:
-        explanation = explanation_of(first)
-        if several_cases.may_say_more(explanation):
-            others = [explanation_of(one) for one in rest[:_OTHERS]]
-            explanation = several_cases.together(explanation, others)
-        return explanation.to_dict()
+        return several_cases.jointly(asked.op, asked.direction, cases).to_dict()
     except (ValueError, TypeError):
         return None

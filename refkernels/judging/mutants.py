@@ -46,6 +46,7 @@ class Shown:
     cut: bool = False
 
 
+@np.errstate(all="ignore")
 def shown(challenges: tuple[Challenge, ...], seconds: float = math.inf) -> Shown:
     """Every mutant against the challenges, which are those that reject all decoys, for so many
     seconds of this process. A mutant whose trial is cut short does not count."""
@@ -54,11 +55,10 @@ def shown(challenges: tuple[Challenge, ...], seconds: float = math.inf) -> Shown
         return Shown()
     first, killed, right = challenges[0], dict[str, bool](), functools.cache(_right)
     deadline = time.process_time() + seconds
-    with np.errstate(all="ignore"):
-        for name, answer in _mutants(first):
-            refused = _refused(answer, challenges, right, deadline)
-            if refused is not None:
-                killed[name] = killed.get(name, False) or refused
+    for name, answer in _mutants(first):
+        refused = _refused(answer, challenges, right, deadline)
+        if refused is not None:
+            killed[name] = killed.get(name, False) or refused
     return Shown(
         tuple(name for name, refused in killed.items() if refused),
         tuple(name for name, refused in killed.items() if not refused),
@@ -120,9 +120,8 @@ def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
             right = np.asarray(exact)
             usable = np.isfinite(right) & (right != 0.0)
             if usable.any():
-                with np.errstate(all="ignore"):
-                    steps = ulp(right[usable], standard.formats[name])
-                    least = max(float(np.min(standard.bound[name][usable] / steps)), 0.5)
+                steps = ulp(right[usable], standard.formats[name])
+                least = max(float(np.min(standard.bound[name][usable] / steps)), 0.5)
                 limit = 1.0 if standard.exact(name) else least
                 smallest[name] = min(smallest.get(name, np.inf), limit)
     return smallest

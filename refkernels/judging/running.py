@@ -94,21 +94,24 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
         self, calls: Sequence[CellCall], fewest: int = 0, seconds: float = math.inf
     ) -> list[CellReply]:
         """The answers of one process, up to the one that ends it; after the fewest, up to these
-        seconds. Then it says what it has replaced."""
+        seconds. Then it says what it has replaced. A shared one is asked on, unless it is kept:
+        another would compile again."""
 
         def answered() -> list[CellReply]:
             replies, begin = list[CellReply](), math.inf
-            with self._cell.session() as session:
-                for call in calls:
-                    begin = time.monotonic() if len(replies) == fewest else begin
-                    if session.over or time.monotonic() - begin > seconds:
-                        break
-                    replies.append(session.call(call))
-                if not (session.over or self.replaced) and (names := session.replaced()):
-                    self.replaced = self._known(names)
+            session = self._session or self._stack.enter_context(self._cell.session())
+            for call in calls:
+                begin = time.monotonic() if len(replies) == fewest else begin
+                if session.over or time.monotonic() - begin > seconds:
+                    break
+                replies.append(session.call(call))
+            if not (session.over or self.replaced) and (names := session.replaced()):
+                self.replaced = self._known(names)
+            self._end()
             return replies
 
-        self._end()
+        if self._may_be_kept:
+            self._end()
         return self._surviving(answered)
 
     def _known(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -153,12 +156,17 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
             self._end()
         return reply
 
+    @property
+    def _may_be_kept(self) -> bool:
+        """Whether later processes may be forks of the one that is shared."""
+        cell, session = self._cell, self._session
+        alone = session is not None and session.one_thread and not session.over
+        return alone and self._keeps and cell.forks and not cell.warm
+
     def _end(self) -> None:
         """End the process that is shared. The first one is kept, for forks of it."""
-        session, cell = self._session, self._cell
-        keeps = self._keeps and cell.forks and not cell.warm
-        if keeps and session and session.one_thread and not session.over:
-            session.keep()
+        if self._session and self._may_be_kept:
+            self._session.keep()
             self._shared = None
         self._stack.close()
         self._session = None

@@ -10,13 +10,12 @@ from typing import Any
 from refkernels.arithmetic.formats import Format, working_format
 from refkernels.contexts import least as lowest
 from refkernels.contexts.amplification import Amplification
-from refkernels.contexts.bound import Bound
+from refkernels.contexts.bound import Bound, Unstored
 from refkernels.contexts.common_errors import CommonErrors, says_little
 from refkernels.contexts.composed import Composed, OtherFunction
 from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
-from refkernels.contexts.unstored import Unstored
 from refkernels.contexts.working import RoundedArithmetic
 from refkernels.ops.formula import Formula
 from refkernels.ops.readings import Reading, bound, reachable, read, read_forms

@@ -43,6 +43,12 @@ class Low:
         return self.value.shape
 
 
+def apart(*sides: Any) -> tuple[list[Any], list[Any]]:
+    """The values, and where each is -inf."""
+    lows = [side.low if isinstance(side, Low) else np.zeros(side.shape, bool) for side in sides]
+    return [side.value if isinstance(side, Low) else side for side in sides], lows
+
+
 class Integers:
     """What rules need of `xp`, on NumPy arrays of integers and truth values."""
 
@@ -179,17 +185,12 @@ class Call:
         if all(isinstance(item, np.ndarray) for item in given):
             return change(*given)
         if all(isinstance(item, Mask | np.ndarray) for item in given):
-            return self.xp.rearrange(change, *map(self.value, given)) > self.xp.number(
-                Fraction(1, 2)
-            )
-        values = [self.value(item) for item in given]
-        if any(isinstance(value, Low) for value in values):
-            low = change(
-                *(v.low if isinstance(v, Low) else np.zeros(v.shape, bool) for v in values)
-            )
-            values = [v.value if isinstance(v, Low) else v for v in values]
-            return Low(self.xp.rearrange(change, *values), low)
-        return self.xp.rearrange(change, *values)
+            moved = self.xp.rearrange(change, *map(self.value, given))
+            return moved > self.xp.number(Fraction(1, 2))
+        sides = [self.value(item) for item in given]
+        values, lows = apart(*sides)
+        moved = self.xp.rearrange(change, *values)
+        return Low(moved, change(*lows)) if any(isinstance(side, Low) for side in sides) else moved
 
     def reshape(self, given: Any, shape: Sequence[int]) -> Any:
         if tuple(given.shape) == tuple(shape):
@@ -218,11 +219,8 @@ class Call:
         rank = len(given.shape)
         chosen = _dims(dims, rank)
         rest = [k for k in range(rank) if k not in chosen]
-        moved = (
-            self.transpose(given, (*rest, *chosen))
-            if chosen != list(range(rank))[len(rest) :]
-            else given
-        )
+        order = [*rest, *chosen]
+        moved = given if order == sorted(order) else self.transpose(given, order)
         return self.reshape(moved, (*moved.shape[: len(rest)], math.prod(moved.shape[len(rest) :])))
 
     def reduced(self, name: str, given: Any, dims: Any = None) -> Any:
@@ -257,11 +255,9 @@ def cast(call: Call, given: Any, dtype: str) -> Any:
         return given.astype(dtype)
     if dtype == "bool":
         return call.truth(given)
-    if dtype in WHOLE:
-        if isinstance(given, Mask):
-            return given
-        return call.round(call.plain(given), ties="zero")
-    return call.value(given)
+    if dtype in WHOLE and isinstance(given, Mask):
+        return given
+    return call.round(call.plain(given), ties="zero") if dtype in WHOLE else call.value(given)
 
 
 def equal(c: Any, a: Any, b: Any) -> Any:

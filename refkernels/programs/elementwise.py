@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.contexts.value import Mask, Value
-from refkernels.programs.calls import Low, cast, equal, numbers
+from refkernels.programs.calls import Low, apart, cast, equal, numbers
 
 Rule = Callable[..., Any]
 
@@ -102,7 +102,7 @@ def where(c: Any, condition: Any, a: Any, b: Any) -> Any:
     sides = [_lowered(c, a), _lowered(c, b)]
     if not any(isinstance(side, Low) for side in sides):
         return c.xp.where(choice, *sides)
-    values, lows = _apart(*sides)
+    values, lows = apart(*sides)
     if isinstance(choice, Mask):  # of a mask that is a buffer of floats
         if not np.all(choice.decided):
             raise c.refuse("chooses -inf by a condition that is computed from floats")
@@ -124,14 +124,8 @@ def added(c: Any, a: Any, b: Any, alpha: Any = 1) -> Any:
         return numbers(lambda c, a, b: a + times(c, b, alpha))(c, a, b)
     if alpha != 1:
         raise c.refuse("multiplies a masked -inf")
-    values, lows = _apart(c.value(a), c.value(b))
+    values, lows = apart(c.value(a), c.value(b))
     return Low(values[0] + values[1], np.broadcast_to(lows[0] | lows[1], c.shape))
-
-
-def _apart(*sides: Any) -> tuple[list[Any], list[Any]]:
-    """The values, and where each is -inf."""
-    lows = [side.low if isinstance(side, Low) else np.zeros(side.shape, bool) for side in sides]
-    return [side.value if isinstance(side, Low) else side for side in sides], lows
 
 
 def scaled(rule: Rule, c: Any, a: Any, factor: Any, *given: Any) -> Any:
@@ -188,7 +182,9 @@ def _angle(c: Any, y: Any, x: Any) -> Any:
 BITS: dict[str, Rule] = {
     "and": _and, "or": partial(_bits, operator.or_), "xor": partial(_bits, _differ),
 }  # fmt: skip
-FUNCTIONS = ("sqrt", "rsqrt", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos", "atan")
+KINDS = ("Tensor", "Scalar")
+FUNCTIONS = """sqrt rsqrt expm1 log log1p tanh erf erfc sin cos atan maximum minimum floor
+round"""
 NUMBERS: dict[str, Rule] = {
     **dict.fromkeys(("sub.Tensor", "sub.Scalar"), lambda c, a, b, k=1: a - times(c, b, k)),
     "mul.Scalar": lambda c, a, b: a * b,
@@ -196,7 +192,7 @@ NUMBERS: dict[str, Rule] = {
     "neg.default": lambda c, x: -x,
     "abs.default": lambda c, x: abs(x),
     "reciprocal.default": lambda c, x: 1 / x,
-    **{f"{name}.default": lambda c, x, f=name: getattr(c, f)(x) for name in FUNCTIONS},
+    **{f"{f}.default": lambda c, *x, f=f: getattr(c, f)(*x) for f in FUNCTIONS.split()},
     "exp2.default": lambda c, x: c.exp(x * c.log(c.number(2))),
     "log2.default": lambda c, x: c.log(x) / c.log(c.number(2)),
     "log10.default": lambda c, x: c.log(x) / c.log(c.number(10)),
@@ -209,23 +205,16 @@ NUMBERS: dict[str, Rule] = {
     "acosh.default": lambda c, x: c.log1p((x - 1) + c.sqrt((x - 1) * (x + 1))),
     "atanh.default": lambda c, x: c.log1p(2 * x / (1 - x)) / 2,
     "hypot.default": lambda c, a, b: c.sqrt(c.square(a) + c.square(b)),
-    "maximum.default": lambda c, a, b: c.maximum(a, b),
-    "minimum.default": lambda c, a, b: c.minimum(a, b),
     "isnan.default": lambda c, x: ~((x < 1) | (-x < 1)),  # of which no real number has neither
     "isinf.default": lambda c, x: infinite(x),
     "atan2.default": _angle,
     "sign.default": lambda c, x: c.where(x < 0, c.number(-1), c.where(x > 0, c.number(1), 0 * x)),
-    "floor.default": lambda c, x: c.floor(x),
     "ceil.default": lambda c, x: -c.floor(-x),
-    "round.default": lambda c, x: c.round(x),
     "trunc.default": lambda c, x: c.round(x, ties="zero"),
     # activations
     "leaky_relu.default": lambda c, x, s: c.where(x > 0, x, x * s),
-    **{
-        f"{name}.{kind}": partial(remainder, rounding_mode=mode)
-        for kind in ("Tensor", "Scalar")
-        for name, mode in {"remainder": "floor", "fmod": "trunc"}.items()
-    },
+    **{f"remainder.{kind}": remainder for kind in KINDS},
+    **{f"fmod.{kind}": partial(remainder, rounding_mode="trunc") for kind in KINDS},
 }  # fmt: skip
 ONE: dict[str, Rule] = {
     "gelu.default": gelu,
@@ -246,7 +235,7 @@ RAW: dict[str, Rule] = {
     "where.self": where,
     **{
         f"{name}.{kind}": partial(compared, rule)
-        for kind in ("Tensor", "Scalar")
+        for kind in KINDS
         for name, rule in {
             "lt": lambda c, a, b: a < b,
             "gt": lambda c, a, b: b < a,
@@ -260,11 +249,7 @@ RAW: dict[str, Rule] = {
     "logical_or.default": partial(logical, operator.or_),
     "logical_not.default": partial(logical, operator.invert),
     "logical_xor.default": partial(logical, _differ),
-    **{
-        f"bitwise_{name}.{kind}": rule
-        for kind in ("Tensor", "Scalar")
-        for name, rule in BITS.items()
-    },
+    **{f"bitwise_{name}.{kind}": rule for kind in KINDS for name, rule in BITS.items()},
     "bitwise_not.default": partial(_bits, operator.invert),
     **dict.fromkeys(("_to_copy.default", "to.dtype"), lambda c, x, *_: cast(c, x, c.tensor.dtype)),
 }

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.convolution_ref.geometry import Axis, joined
-from refkernels.programs.calls import Low
+from refkernels.programs.calls import Low, apart
 from refkernels.programs.elementwise import sigmoid, times
 from refkernels.programs.moving import _lifted
 from refkernels.programs.places import back, index, order
@@ -168,9 +168,8 @@ def embedding_bag(
 ) -> Any:  # fmt: skip
     """Sums, means or maxima of a table's rows, over bags of indices; of an empty one 0."""
     known, borders = c.index(indices), [*c.index(offsets), *([] if ends else [indices.size])]
-    bags = [
-        [k for k in range(a, b) if known[k] != left_out] for a, b in itertools.pairwise(borders)
-    ]
+    kept = np.flatnonzero(known != left_out)
+    bags = [[*kept[(a <= kept) & (kept < b)]] for a, b in itertools.pairwise(borders)]
     counts = np.array([len(bag) for bag in bags])
     width = max(counts.max(initial=0), 1)
     places = np.array([bag + [-1] * (width - len(bag)) for bag in bags]).reshape(-1, width)
@@ -316,9 +315,8 @@ def attention(
     if isinstance(mask, np.ndarray):
         low = low | ~mask.astype(bool)
     elif mask is not None:
-        bias = c.value(mask)
-        scores = scores + (bias.value if isinstance(bias, Low) else bias)
-        low = low | (bias.low if isinstance(bias, Low) else low)
+        (bias,), (masked,) = apart(c.value(mask))
+        scores, low = scores + bias, low | masked
     low = np.broadcast_to(low, scores.shape)
     empty = low.all(axis=-1, keepdims=True)
     p = _softmax(c, Low(scores, low & ~empty) if low.any() else scores)
@@ -418,9 +416,7 @@ LAYERS: dict[str, Rule] = {
     "_native_batch_norm_legit.no_stats": lambda c, x, w, b, *rest: batch_norm(
         c, x, w, b, None, None, *rest
     ),
-    "native_group_norm.default": lambda c, x, w, b, n, channels, space, groups, eps: group_norm(
-        c, x, groups, w, b, eps
-    ),
+    "native_group_norm.default": lambda c, x, w, b, n, k, s, g, e: group_norm(c, x, g, w, b, e),
     "_softmax.default": _along(_softmax),
     "_log_softmax.default": _along(_log_softmax),
     "logsumexp.default": logsumexp,

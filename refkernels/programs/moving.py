@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -160,9 +161,7 @@ def _lifted(c: Any, rows: Any, low: npt.NDArray[Any]) -> Any:
 
 
 def smallest(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
-    if isinstance(x, np.ndarray):
-        return -c.whole().reduced("max", -x, dims)
-    return -c.reduced("max", -c.plain(x), dims)
+    return -largest(c, -(x if isinstance(x, np.ndarray) else c.plain(x)), dims)
 
 
 def variance(c: Any, x: Any, dims: Any = None, correction: Any = None, *_: Any) -> Any:
@@ -193,10 +192,8 @@ def norm(c: Any, x: Any, order: Any = 2, dims: Any = None, *_: Any) -> Any:
         return c.reshape(c.xp.norm(rows), c.shape)
     if math.isinf(order):
         return c.reshape(c.xp.max(abs(rows)) if order > 0 else -c.xp.max(-abs(rows)), c.shape)
-    if order == 1:
-        return c.reshape(c.xp.sum(abs(rows)), c.shape)
-    if order == 0:
-        return c.reshape(c.xp.sum(c.value(c.truth(rows))), c.shape)
+    if order in (0, 1):
+        return c.reshape(c.xp.sum(abs(rows) if order else c.value(c.truth(rows))), c.shape)
     total = c.xp.sum(c.real_power(abs(rows), c.scalar(order)))
     return c.reshape(c.real_power(total, 1 / c.scalar(order)), c.shape)
 
@@ -209,13 +206,13 @@ def distances(c: Any, a: Any, b: Any, order: Any, *_: Any) -> Any:
     return norm(c, of_rows - of_columns, order, [-1])
 
 
-def cumulative_product(c: Any, x: Any, dim: int, *_: Any) -> Any:
+def cumulative(combine: Callable[..., Any], c: Any, x: Any, dim: int, *_: Any) -> Any:
     """By Hillis and Steele."""
     n, step = x.shape[dim] if x.shape else 1, 1
     while step < n:
-        before = c.take(x, np.arange(step), dim)
-        products = c.take(x, np.arange(step, n), dim) * c.take(x, np.arange(n - step), dim)
-        x, step = concatenate(c, [before, products], dim), 2 * step
+        before, earlier = (c.take(x, np.arange(k), dim) for k in (step, n - step))
+        later = c.take(x, np.arange(step, n), dim)
+        x, step = concatenate(c, [before, combine(later, earlier)], dim), 2 * step
     return x
 
 
@@ -301,7 +298,14 @@ REDUCTIONS: dict[str, Rule] = {
     "linalg_vector_norm.default": norm,
     "_cdist_forward.default": distances,
     "cumsum.default": numbers(lambda c, x, dim, *_: c.cumsum(x, axis=dim) if x.shape else x, 1),
-    "cumprod.default": numbers(cumulative_product, 1),
+    "cumprod.default": numbers(partial(cumulative, operator.mul), 1),
+    "cummax.default": numbers(lambda c, x, dim: (cumulative(c.maximum, c, x, dim), None), 1),
+    "cummin.default": numbers(lambda c, x, dim: (cumulative(c.minimum, c, x, dim), None), 1),
     "logcumsumexp.default": cumulative_logsumexp,
     "scatter_add.default": partial(places.scatter, accumulate=True),
+    "scatter_reduce.two": places.combined,
+    "_pdist_forward.default": lambda c, x, order=2: norm(
+        c, operator.sub(*(c.take(c.plain(x), i, 0) for i in np.triu_indices(x.shape[0], 1))),
+        order, [-1],
+    ),
 }  # fmt: skip

@@ -66,12 +66,11 @@ def _pulled(operator: str, c: Call, cotangent: Any, *given: Any) -> tuple[Any, .
 def check(program: TorchProgram) -> None:
     """Raises ProgramError for an operator that no rule reads: its name, and the user's line."""
     for node in program.nodes:
-        if node.value is not None or node.operator == "getitem" or rule_of(node.operator):
-            continue
-        raise ProgramError(
-            f"{program.name}: {node.operator} is not covered ({node.place}): declare the function "
-            "by a formula in xp, refkernels.oracle(formula, signature)."
-        )
+        if node.value is None and node.operator != "getitem" and not rule_of(node.operator):
+            raise ProgramError(
+                f"{program.name}: {node.operator} is not covered ({node.place}): declare the "
+                "function by a formula in xp, refkernels.oracle(formula, signature)."
+            )
 
 
 def evaluate(program: TorchProgram, xp: Context, inputs: Mapping[str, Any]) -> list[Any]:
@@ -158,10 +157,8 @@ def _kept(call: Call, result: Any, tensor: Tensor | None) -> Any:
     if callable(result):  # if it is read
         return lambda: _kept(call, result(), tensor)
     if isinstance(result, np.ndarray | np.generic):
-        if tensor.is_float:
-            result = call.value(np.asarray(result))
-        else:
-            result = np.asarray(result).astype(tensor.dtype)
+        array = np.asarray(result)
+        result = call.value(array) if tensor.is_float else array.astype(tensor.dtype)
     if tuple(result.shape) != tensor.shape:
         result = call.broadcast(result, tensor.shape)
     if tensor.is_float and isinstance(result, Value | Low) and call.node.operator not in MOVING:

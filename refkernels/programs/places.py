@@ -221,7 +221,31 @@ def scatter(
     source = c.broadcast(source, places.shape)
     if accumulate or isinstance(places, np.ndarray):
         return index_put(c, x, _grid(places, dim), source, accumulate)
-    for k in range(places.shape[dim]):
-        one, part = (c.take(item, np.array([k]), dim) for item in (places, source))
+    for one, part in _steps(c, dim, places, source):
         x = index_put(c, x, _grid(one, dim), part)
     return x
+
+
+def _steps(c: Any, dim: int, places: Any, source: Any) -> Iterator[tuple[Any, Any]]:
+    """Places and what is put there, one after the other along an axis."""
+    source = c.move(lambda a: a[tuple(map(slice, places.shape))], source)
+    for k in range(places.shape[dim]):
+        yield tuple(c.take(item, np.array([k]), dim) for item in (places, source))
+
+
+def combined(c: Any, x: Any, dim: int, at: Any, source: Any, way: str, own: bool = True) -> Any:
+    """x, if it counts, and the elements of source, combined at places of an axis."""
+    x, source, at = c.plain(x), c.plain(source), c.index(at)
+    if not x.shape:
+        raise c.refuse("combines single numbers")
+    number = np.full(x.shape, int(own))  # of what is combined
+    if combine := {"prod": operator.mul, "amax": c.maximum, "amin": c.minimum}.get(way):
+        for one, part in _steps(c, dim, at, source):
+            grid = tuple(_grid(one, dim))
+            x = put(c, x, c.where(number[grid] > 0, combine(index(c, x, grid), part), part), grid)
+            number[grid] = 1
+        return x
+    np.add.at(number, tuple(_grid(at, dim)), 1)
+    start = x if own else scatter(c, x, dim, at, 0)
+    total = scatter(c, start, dim, at, source, accumulate=True)
+    return total if way == "sum" else total / c.array(np.maximum(number, 1))

@@ -186,10 +186,8 @@ class _Reader:
         custom = tuple(map(str, document["custom_gradients"]))
         larger = tuple(Larger(*item) for item in document.get("larger", ()))
         joint, gradients = document.get("joint", {}), tuple(document.get("gradients", ()))
-        if "schema" in joint:
-            joint = _Reader(f"{self.name}'s gradient", self.arrays).program(joint)
-        else:
-            joint = str(joint.get("error", ""))
+        own = _Reader(f"{self.name}'s gradient", self.arrays)
+        joint = own.program(joint) if "schema" in joint else str(joint.get("error", ""))
         read = self.name, inputs, nodes, outputs, f"torch {document['torch']}", custom
         text = str(document.get("text", ""))
         return TorchProgram(*read, self.tensors, sizes, text, larger, joint, gradients)

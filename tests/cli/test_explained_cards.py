@@ -110,7 +110,7 @@ def test_what_explain_cannot_do_costs_no_run(
     def fails(*arguments: Any) -> None:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("refkernels.diagnosis.explain.explain", fails)
+    monkeypatch.setattr("refkernels.diagnosis.several_cases.jointly", fails)
     (explanation,) = explanations(measured(tmp_path))
     assert (explanation["status"], explanation["cause"]) == ("error", None)
     assert "planted" in explanation["reason"]

@@ -26,6 +26,7 @@ from refkernels.contexts import (
     Unbounded,
 )
 from refkernels.contexts.arb import ends
+from refkernels.contexts.bound import Unstored
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
 from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.rational import Irrational, values
@@ -34,7 +35,6 @@ from refkernels.contexts.shuffled import Shuffled
 from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.signs import Signs
 from refkernels.contexts.tensor_cores import TensorCores
-from refkernels.contexts.unstored import Unstored
 
 B, R = Ball(), Rational()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy_kernels import cross_entropy_dx, layernorm, normal
+from planting import named
 
 import refkernels
 
@@ -21,6 +22,15 @@ def test_labels_beyond_a_share_of_the_classes_are_forgotten() -> None:
     assert found.confidence == "proven"
     last = np.flatnonzero(target >= 15).max() + 1
     assert found.candidates[0].details["block"] == f"dx[0:{last}, 15:{target.max() + 1}]"
+
+
+def test_a_tile_with_the_results_of_another_is_told_with_both() -> None:
+    a, b = normal(48, 64), normal(64, 40)
+    c = a @ b
+    c[32:, 8:16] = c[32:, 24:32]
+    cause, confidence, told = named("matmul", {"a": a, "b": b}, {"c": c})
+    assert (cause, confidence, told["how"]) == ("output_moved", "proven", "i + 16")
+    assert (told["block"], told["axis"]) == ("c[32:48, 8:16]", 1)
 
 
 def test_scattered_faults_are_in_no_block() -> None:

@@ -198,7 +198,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path, changed: dict[str
 
 
 def test_numpys_numbers_are_params(tmp_path: Path) -> None:
-    params = {"eps": np.float32(1e-5), "normalized_shape": (np.int64(7),)}
+    params = {"eps": np.float32(1e-5), "normalized_shape": np.array([7])}
     back = load(save(tmp_path / "case.npz", replace(CASE, params=params)))
     assert back.params == {"eps": float(np.float32(1e-5)), "normalized_shape": [7]}
 

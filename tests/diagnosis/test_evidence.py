@@ -98,14 +98,8 @@ def test_sin_of_three_numbers_proves_nothing() -> None:
     x = np.array([1, 2, 3], np.float32)
     explanation = refkernels.explain("sin", {"x": x}, {"y": np.sin(x)})
     assert explanation.cause is None
-    fits = [
-        candidate
-        for candidate in explanation.candidates
-        if candidate.cause == "argument_reduction" and candidate.evidence
-    ]
-    assert all(
-        candidate.confidence == "consistent" and candidate.evidence.bits < 0 for candidate in fits
-    )
+    fits = [c for c in explanation.candidates if c.cause == "argument_reduction" and c.evidence]
+    assert all(c.confidence == "consistent" and c.evidence.bits < 0 for c in fits)
     text = explanation.to_markdown()
     assert "(proven)" not in text
     if fits:
@@ -118,10 +112,7 @@ def test_sin_of_ten_numbers_proves_nothing_in_any_seed() -> None:
         x = np.random.default_rng(seed).uniform(0.1, 3, 10).astype(np.float32)
         explanation = refkernels.explain("sin", {"x": x}, {"y": np.sin(x)})
         assert explanation.cause is None
-        assert {candidate.confidence for candidate in explanation.candidates} <= {
-            None,
-            "consistent",
-        }
+        assert {c.confidence for c in explanation.candidates} <= {None, "consistent"}
 
 
 @pytest.mark.parametrize("terms", [3, 8])
@@ -374,24 +365,12 @@ def test_each_amount_of_evidence_has_a_name(bits: float, confidence: str) -> Non
 def test_models_that_cannot_be_distinguished_are_all_listed() -> None:
     x = np.random.default_rng(5).standard_normal((1, 768)).astype(np.float32)
     explanation = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)})
-    classes = {
-        candidate.cause: candidate.evidence.survivors
-        for candidate in explanation.candidates
-        if candidate.evidence
-    }
+    classes = {c.cause: c.evidence.survivors for c in explanation.candidates if c.evidence}
     assert classes
     for cause, survivors in classes.items():
         assert not survivors or survivors[0] == cause
-    listed = [
-        candidate["survivors"]
-        for candidate in explanation.to_dict()["candidates"]
-        if candidate["units"]
-    ]
-    assert [
-        list(candidate.evidence.survivors)
-        for candidate in explanation.candidates
-        if candidate.evidence
-    ] == listed
+    listed = [c["survivors"] for c in explanation.to_dict()["candidates"] if c["units"]]
+    assert [list(c.evidence.survivors) for c in explanation.candidates if c.evidence] == listed
 
 
 def test_a_hypothesis_speaks_of_its_own_outputs_only() -> None:

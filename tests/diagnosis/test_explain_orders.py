@@ -80,9 +80,7 @@ def test_an_order_that_is_not_known_is_not_named() -> None:
     y = replay(known.lanes(K, 7, combine="sequence"), X, np.ascontiguousarray(WEIGHT.T))
     explanation = refkernels.explain("linear", PLAIN, {"y": y})
     assert (explanation.verdict, explanation.cause) == ("rounding", None)
-    nearest = [
-        candidate for candidate in explanation.candidates if candidate.cause == "summation_order"
-    ]
+    nearest = [c for c in explanation.candidates if c.cause == "summation_order"]
     assert len(nearest) == 1
     assert nearest[0].details["sampled"]
     assert not nearest[0].exact
@@ -97,11 +95,7 @@ def test_gradients_are_sums_too() -> None:
     }
     explanation = refkernels.explain("linear", {**INPUTS, "dy": dy}, outputs, direction="backward")
     assert explanation.cause == "summation_order"
-    proven = {
-        candidate.output: candidate.model
-        for candidate in explanation.candidates
-        if not candidate.ruled_out
-    }
+    proven = {c.output: c.model for c in explanation.candidates if not c.ruled_out}
     assert proven["dweight"] == "in sequence, FMA"
     assert proven["dx"] == "4 lanes, combined upper half onto lower half"
     assert proven["dbias"] == "pairwise"

@@ -212,9 +212,7 @@ def test_one_size_of_answers_is_no_evidence_of_a_factor(op: str) -> None:
     answer = (np.full(3, np.sin(0.5)) if op == "sin" else y[:1, :1]) * 0.37
     explanation = refkernels.explain(op, alone, {"y": answer.astype(np.float32)})
     assert explanation.verdict in ("exceeds_bound", "invariant_violated")
-    assert "scale_factor" not in {
-        candidate.cause for candidate in explanation.candidates if not candidate.ruled_out
-    }
+    assert "scale_factor" not in {c.cause for c in explanation.candidates if not c.ruled_out}
 
 
 def test_a_factor_that_fits_goes_after_a_cause_with_nothing_to_fit() -> None:
@@ -223,9 +221,7 @@ def test_a_factor_that_fits_goes_after_a_cause_with_nothing_to_fit() -> None:
         centred, rstd = statistics(row, **options)
         explanation = refkernels.explain("layernorm", {"x": row}, {"y": centred * rstd})
         assert explanation.cause == cause
-        assert "scale_factor" in {
-            candidate.cause for candidate in explanation.candidates if not candidate.ruled_out
-        }
+        assert "scale_factor" in {c.cause for c in explanation.candidates if not c.ruled_out}
 
 
 def test_different_factors_separate_two_kernels() -> None:

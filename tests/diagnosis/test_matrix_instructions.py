@@ -114,18 +114,25 @@ def test_a_convolution_by_tf32_is_named_by_its_errors() -> None:
 
 
 def test_attention_by_blocks_of_keys_is_named_by_its_products() -> None:
-    """Its exponentials are those of running maxima, so TF32 rounds others than the formula's."""
-    rng, total, before = np.random.default_rng(3), F32(0.0), F32(0.0)
-    q, k, v = (rng.standard_normal((n, 16)).astype(F32) for n in (40, 96, 96))
-    scores = added(tf32(q), tf32(k.T), 8, 25) * F32(0.25)
-    for s in range(0, 96, 32):
-        maxima = scores[:, : s + 32].max(-1, keepdims=True)
-        e = np.exp(scores[:, s : s + 32] - maxima)
-        terms = np.hstack([added(tf32(e), tf32(v[s : s + 32]), 8, 25), e.sum(-1, keepdims=True)])
-        total, before = total * np.exp(before - maxima) + terms, maxima
-    inputs = {"q": q[None, None], "k": k[None, None], "v": v[None, None]}
-    found = explain("attention", inputs, (total[:, :-1] / total[:, -1:])[None, None])
-    assert (found.cause, found.confidence) == ("truncated_inputs", "proven")
+    """Its exponentials are those of running maxima: what rounds them rounds others than the
+    formula's."""
+    for dtype, kept, cause in (
+        (F32, tf32, "truncated_inputs"),
+        (F16, lambda e: e.astype(ml_dtypes.float8_e5m2).astype(F32), "computed_factors_rounded"),
+    ):
+        rng, total, before = np.random.default_rng(3), F32(0.0), F32(0.0)
+        q, k, v = (rng.standard_normal((n, 16)).astype(dtype).astype(F32) for n in (40, 96, 96))
+        scores = added(tf32(q), tf32(k.T), 8, 25) * F32(0.25)
+        for s in range(0, 96, 32):
+            maxima = scores[:, : s + 32].max(-1, keepdims=True)
+            e = np.exp(scores[:, s : s + 32] - maxima)
+            more = added(kept(e), tf32(v[s : s + 32]), 8, 25)
+            terms = np.hstack([more, e.sum(-1, keepdims=True)])
+            total, before = total * np.exp(before - maxima) + terms, maxima
+        inputs = {n: a[None, None].astype(dtype) for n, a in {"q": q, "k": k, "v": v}.items()}
+        y = (total[:, :-1] / total[:, -1:])[None, None].astype(dtype)
+        found = explain("attention", inputs, y)
+        assert (found.cause, found.confidence) == (cause, "proven")
 
 
 def grouped(format: Any, length: int, scales: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from numpy_kernels import ERF, F, rms_norm
 
 from refkernels.contexts.composed import Composed
-from refkernels.diagnosis import narrow_sums
+from refkernels.diagnosis import recovered
 from refkernels.diagnosis.explain import one_kernel
 from refkernels.diagnosis.fit import Fit
 
@@ -134,7 +134,7 @@ def test_another_arithmetic_is_not_told_as_one_in_16_bits() -> None:
                 "softmax", {"dy": dy, "x": x}, {"dx": dx.astype(kind)}, {}, "backward"
             )
             fits = {"dx": Fit("dx", "exceeds_bound", (), 2.0, 9.0, 1, 0)}
-            assert not list(narrow_sums.find(problem, outputs, fits))
+            assert not list(recovered.of_narrow_sums(problem, outputs, fits))
             tried += 1
     assert tried == 8
 

@@ -259,6 +259,12 @@ def by_groups(x: Any, groups: int) -> Any:
 fault = of("sum", {"x": normal(40, 48).astype(np.float16)}, F, axis=0)
 fault("sums_by_groups_rounded", partial(by_groups, groups=4), groups=4)
 fault(None, lambda x: x.sum(0))
+kept = lambda a, b: cast(np.logaddexp(a, b), np.float16)  # noqa: E731
+fault = of("logcumsumexp", {"x": normal(12, 130).astype(np.float16)})
+fault("intermediate_rounded", lambda x: np.stack([*itertools.accumulate(x.T, kept)], 1))
+narrow = {"dy": normal(70, 64), "x": normal(70, 64, seed=1), "bias": normal(64, seed=2)}
+fault = of("layernorm", {name: array.astype(BF16) for name, array in narrow.items()})
+fault("narrow_intermediates", lambda dy, **_: {"dbias": reduce(np.add, dy.astype(BF16))})
 fault = of("linear", PRODUCT, float)
 fault("truncated_output", lambda x, weight: cut(x @ weight.T, F))
 fault("truncated_output", lambda x, weight: cut(x @ weight.T, BF16))
@@ -440,7 +446,7 @@ fault("beyond_threshold", lambda x, least=x[150]: np.where(x < least, np.exp(x),
 x = RNG.uniform(-110.0, 20.0, 500).astype(F)  # an overflow or a flush is no threshold
 of("sigmoid", {"x": x}).never("beyond_threshold", lambda x: F(1) / (F(1) + np.exp(-x)))
 of("exp", {"x": x}).never("beyond_threshold", lambda x: flushed(np.exp(x)))
-of("silu", {"x": x}).unsure("beyond_threshold", lambda x: x * flushed(F(1) / (F(1) + np.exp(-x))))
+of("silu", {"x": x})("flush_to_zero", lambda x: x * flushed(F(1) / (F(1) + np.exp(-x))))
 fault = of("hardsigmoid", {"x": np.linspace(-1000, 1000, 301).astype(F)})  # 0 and 1 beyond 3
 fault.never("beyond_threshold", lambda x: np.clip(x / F(6) + F(0.5), 0, 1) + F(1e-3))
 

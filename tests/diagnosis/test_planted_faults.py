@@ -121,8 +121,23 @@ HEADS = {name: normal(3, 3, 9, 8, seed=seed) for seed, name in enumerate("qkv")}
 GROUPED = {"q": normal(8, 6, 16), **{n: np.repeat(normal(2, 6, 16), 4, 0) for n in "kv"}}
 QUERY, KEY = np.arange(20)[:, None], np.arange(20)
 
+
+def merged(q: Any, k: Any, v: Any, weight: Any) -> Any:
+    """Two halves of the keys, each with a softmax of its own."""
+    parts = np.split(np.exp(q @ k.swapaxes(-1, -2) * F(8**-0.5)), 2, -1)
+    weights = [weight(part.sum(-1, keepdims=True)) for part in parts]
+    answers = (
+        e / e.sum(-1, keepdims=True) @ w for e, w in zip(parts, np.split(v, 2, 1), strict=True)
+    )
+    return sum(a * w for a, w in zip(answers, weights, strict=True)) / sum(weights)
+
+
 fault = of("attention", QKV)
 fault(None, attention)
+fault(None, partial(merged, weight=np.copy))
+with_zeros = lambda a: np.pad(a, ((0, 0), (0, 12), (0, 0)))  # noqa: E731
+fault("zero_padding", lambda q, k, v: attention(q, with_zeros(k), with_zeros(v)), padded=32)
+fault("splits_merged_otherwise", partial(merged, weight=np.ones_like), length="10", weight="1")
 fault("saturated", partial(attention, cap=2.0), value=2.0)
 fault("dropped_tail", lambda q, k, v: attention(q, k[:, :16], v[:, :16]), n=20, dropped=4)
 fault("other_axis", partial(attention, axis=-2))
@@ -264,6 +279,8 @@ fault("index_differs", lambda a, b: rows(a) @ b, part="a", how="short rows")
 fault = of("matmul", LONG)
 again = lambda a, b: 2 * a[:, :32] @ b[:32] + a[:, 64:] @ b[64:]  # noqa: E731
 fault("block_read_again", again, block=32, start=32)
+warp = np.arange(96) % 64 < 32
+fault("stride_left_out", lambda a, b: a[:, warp] @ b[warp], width=32, stride=64, first=32)
 hole = lambda a, b: without(a, 40, 56) @ without(b.T, 40, 56).T  # noqa: E731
 fault("part_of_sum_left_out", hole, n=96, start=40, stop=56)
 fault = of("linear", LAYER)

@@ -53,15 +53,8 @@ def test_formats_that_round_the_inputs_alike_prove_what_they_share(way: str, bit
     c = in_sequence(*ways[way][1])
     alike = {cause for cause, arrays in ways.values() if np.array_equal(arrays, ways[way][1])}
     explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
-    named = {
-        candidate.cause
-        for candidate in explanation.candidates
-        if not candidate.ruled_out and candidate.model
-    }
-    assert named == alike
-    proven = {
-        candidate.cause for candidate in explanation.candidates if candidate.confidence == "proven"
-    }
+    assert {c.cause for c in explanation.candidates if not c.ruled_out and c.model} == alike
+    proven = {c.cause for c in explanation.candidates if c.confidence == "proven"}
     # Both keep 11 bits, which is what the first says.
     shared = {"tf32_inputs"} if alike == {"tf32_inputs", "fp16_inputs"} else alike
     assert proven <= shared
@@ -129,15 +122,11 @@ def test_a_nan_is_no_lost_digit_and_three_in_a_row_are_one_block_or_single() -> 
     assert (single.cause, single.confidence) == ("corrupted_elements", "proven")
     y[401:403] = np.nan
     several = refkernels.explain("sin", {"x": x}, {"y": y})
-    named = [
-        candidate for candidate in several.candidates if candidate.confidence and candidate.evidence
-    ]
+    named = [c for c in several.candidates if c.confidence and c.evidence]
     assert {candidate.cause for candidate in named} == {"unwritten_elements", "corrupted_elements"}
     assert {candidate.confidence for candidate in named} == {"consistent"}
     assert several.confidence == "consistent"
-    assert all(
-        set(candidate.evidence.survivors) == {rival.cause for rival in named} for candidate in named
-    )
+    assert all(set(c.evidence.survivors) == {rival.cause for rival in named} for c in named)
 
 
 def test_right_elements_are_no_evidence_of_a_cause_that_says_nothing_of_them() -> None:

@@ -201,11 +201,8 @@ def test_clipped_gradients_are_shown_with_their_norms() -> None:
     own = [(f"1 / the norm of {name}", 1 / norm) for name, norm in zip(NAMES, norms, strict=True)]
     for kernel, factors in zip(entry.outputs, ([together, together], own), strict=True):
         for output, (name, factor) in zip(NAMES, factors, strict=True):
-            (candidate,) = [
-                candidate
-                for candidate in explanation.kernels[kernel].candidates
-                if (candidate.output, candidate.cause) == (output, "scale_factor")
-            ]
+            found = explanation.kernels[kernel].candidates
+            (candidate,) = [c for c in found if (c.output, c.cause) == (output, "scale_factor")]
             assert candidate.details["named"] == name
             assert float(candidate.details["factor"]) == pytest.approx(factor, rel=2e-7)
     assert [f"{1 / factor:.5g}" for _, factor in (together, *own)] == ["1328.5", "1326.7", "69.443"]

@@ -314,21 +314,23 @@ def test_a_kernel_whose_threads_die_in_a_fork_answers_without_one(
         assert running.hung is None
 
 
-@pytest.mark.parametrize("function", ["counted", "forkless"])
+@pytest.mark.parametrize("way", ["counted", "forkless", "unkept"])
 def test_later_processes_are_forks_of_the_first_that_has_compiled(
-    function: str, monkeypatch: pytest.MonkeyPatch
+    way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first question makes two calls. Where a fork of its process dies, none is kept."""
+    """The first question makes two calls. Where a fork of its process dies, none is kept; one that
+    cannot be kept makes the next calls."""
     monkeypatch.setattr(running, "STARTING", -1e9)
-    kernel, challenge = asked_of(f"{ODD}:{function}_gelu")
+    kernel, challenge = asked_of(f"{ODD}:{way.replace('unkept', 'counted')}_gelu")
+    kernel._keeps = way != "unkept"
     with kernel:
         replies = [kernel.answer(challenge)]
         kept = [kernel.calls([running.call_of(challenge, 1)] * 2) for _ in range(2)]
         assert {reply.status for reply in [*replies, *kept[0], *kept[1]]} == {"ok"}
-        assert kernel._cell.warm == (function == "counted")
-        if kernel._cell.warm:
-            counts = [reply.outputs["y"].flat[0] for reply in (*replies, *kept[0], *kept[1])]
-            assert counts == [1, 3, 4, 3, 4]
+        assert kernel._cell.warm == (way == "counted")
+        counts = [reply.outputs["y"].flat[0] for reply in (*replies, *kept[0], *kept[1])]
+        later = [1, 2] if way == "unkept" else [3, 4]
+        assert way == "forkless" or counts == [1, 3, 4, *later]
 
 
 @pytest.mark.parametrize(
@@ -596,10 +598,8 @@ def test_a_sum_of_rows_in_c_is_right_for_any_number_of_axes(tmp_path: Path) -> N
     """
     abi = "abi=float32* x%2C float32* y[x_rows]%2C int64 x_rows%2C int64 x_last"
     library = compiled(source, tmp_path)
-    right, short = (
-        verdict_on(f"{library}:{name}@{abi}", "sum", level="quick", seed=SEED)
-        for name in ("sum", "short_sum")
-    )
+    both = (f"{library}:{name}@{abi}" for name in ("sum", "short_sum"))
+    right, short = (verdict_on(kernel, "sum", level="quick", seed=SEED) for kernel in both)
     assert (right.verdict, right.leading_axes) == ("right", ()), right.reasons
     assert short.verdict == "wrong"
     assert short.cause is not None
@@ -613,8 +613,7 @@ def test_an_output_of_c_that_is_not_written_to_its_end_is_named(tmp_path: Path) 
     """
     library = compiled(source, tmp_path)
     abi = "abi=float32* x%2C float32* y%2C int64 n"
-    half, past = (
-        verdict_on(f"{library}:{name}@{abi}", "gelu", **QUICK) for name in ("half", "past")
-    )
+    both = (f"{library}:{name}@{abi}" for name in ("half", "past"))
+    half, past = (verdict_on(kernel, "gelu", **QUICK) for kernel in both)
     assert "unwritten" in {reason.kind for reason in half.reasons}
     assert past.reasons[0].kind == "outside_memory"

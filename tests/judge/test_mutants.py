@@ -53,10 +53,8 @@ def test_hidden_mutants_are_named_and_not_counted(dtype: str) -> None:
     assert shown.hidden == (("float32_scale",) if hidden else ())
     assert ("float32_scale" in shown.killed) is not hidden
     assert shown.alive == ()
-    judgement = Judgement(
-        "k.py:dropout", "dropout", "forward", dtype, "right", 5, "quick", hidden=shown.hidden
-    )
-    said = "\n".join(lines(judgement.to_dict(), ""))
+    known = "k.py:dropout", "dropout", "forward", dtype, "right"
+    said = "\n".join(lines(Judgement(*known, 5, "quick", hidden=shown.hidden).to_dict(), ""))
     assert ("a right kernel may do it in float32: float32_scale" in said) is hidden
 
 

@@ -101,12 +101,10 @@ def test_integers_that_are_equal_shrink_together_and_a_norm_keeps_its_numbers(
     (tmp_path / "normed.py").write_text(NORMED, encoding="utf-8")
     _, program = tasks.read(tmp_path / "normed.py")
     length, places = (program.sizes[name] for name in ("length", "64 in line 13"))
-    assert program.sizes == {
-        "length": length, "4096 in line 13": length, "64 in line 13": places,
-    }  # fmt: skip
-    assert [item.tensor.shape for item in program.inputs if item.kind == "input"] == [
-        (8, length, places), (length, places),
-    ]  # fmt: skip
+    sizes = {"length": length, "4096 in line 13": length, "64 in line 13": places}
+    assert program.sizes == sizes
+    given = [item.tensor.shape for item in program.inputs if item.kind == "input"]
+    assert given == [(8, length, places), (length, places)]
     assert 32 <= length * places < 64
     (scale,) = (item.array for item in program.inputs if item.name == "scale")
     assert len(np.unique(scale)) == length  # ones would not show that it is left out
@@ -118,22 +116,19 @@ def judged(path: Path, candidate: str, *options: str) -> tuple[int, dict[str, An
     return result.exit_code, json.loads(result.stdout)
 
 
+CANDIDATES = [
+    ("linear", "ModelNew", "right", ""),
+    ("linear", "OtherAtItsOwnSize", "wrong", "own_sizes"),
+    ("layer_norm", "ModelNew", "wrong", "wrong_bound"),
+    ("attention", "ModelNew", "right", ""),
+    ("gelu", "ModelNew", "wrong", "wrong_bound"),
+    ("cross_entropy", "ModelNew", "right", ""),
+    ("running_sum", "ModelNew", "lower_precision", "lower_precision"),
+]
+
+
 @pytest.mark.framework("torch")
-@pytest.mark.parametrize(
-    ("name", "cls", "verdict", "reason"),
-    one_in(
-        4,
-        [
-            ("linear", "ModelNew", "right", ""),
-            ("linear", "OtherAtItsOwnSize", "wrong", "own_sizes"),
-            ("layer_norm", "ModelNew", "wrong", "wrong_bound"),
-            ("attention", "ModelNew", "right", ""),
-            ("gelu", "ModelNew", "wrong", "wrong_bound"),
-            ("cross_entropy", "ModelNew", "right", ""),
-            ("running_sum", "ModelNew", "lower_precision", "lower_precision"),
-        ],
-    ),
-)
+@pytest.mark.parametrize(("name", "cls", "verdict", "reason"), one_in(4, CANDIDATES))
 def test_a_candidate_is_judged_by_its_model(
     name: str, cls: str, verdict: str, reason: str, tmp_path: Path
 ) -> None:

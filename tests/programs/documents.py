@@ -35,6 +35,12 @@ def program(nodes: Any, arrays: dict[str, Any], kinds: Any = ()) -> Op:
     return op_of(read(document(nodes, arrays, kinds), arrays, "f"), "f")
 
 
+def single(operator: str, arguments: Any, shape: Any, **arrays: Any) -> Op:
+    """The op of one call, some of whose arguments are the names of arrays."""
+    given = [{"node": a} if isinstance(a, str) and a in arrays else a for a in arguments]
+    return program([call("y", f"aten.{operator}", given, tensor(shape))], arrays)
+
+
 def encoded(item: Any, arrays: dict[str, Any]) -> Any:
     """An argument whose arrays are new inputs."""
     if isinstance(item, list | tuple):

@@ -135,12 +135,11 @@ def test_gradients_are_the_frameworks_where_they_are_not_the_derivatives() -> No
 
 
 def test_any_slope_is_right_at_a_tie_of_a_maximum() -> None:
-    x, y = np.array([[[[1, 4, 4], [2, 5, 3]]]], np.float32), documents.tensor((1, 1, 2, 1))
+    x, dy = np.array([[[[1, 4, 4], [2, 5, 3]]]], np.float32), np.ones((1, 1, 2, 1), np.float32)
     reductions = {"amax.default": [[3], True], "max_pool2d_with_indices.default": [[1, 3]]}
     for operator, arguments in reductions.items():
-        call = documents.call("y", f"aten.{operator}", [{"node": "x"}, *arguments], y)
-        given = {"x": x, "dy": np.ones((1, 1, 2, 1), np.float32)}
-        dx = documents.program([call], {"x": x}).evaluate("backward", given, {})["dx"]
+        op = documents.single(operator, ["x", *arguments], dy.shape, x=x)
+        dx = op.evaluate("backward", {"x": x, "dy": dy}, {})["dx"]
         assert np.array_equal(dx.hi[0, 0], [[0, 0.5, 0.5], [0, 1, 0]])
         assert np.array_equal(dx.radius[0, 0] >= 0.5, [[False, True, True], [False] * 3])
 
@@ -298,17 +297,15 @@ def test_a_sigmoid_is_right_where_its_exponential_overflows_and_nowhere_else() -
 
 
 def test_rrelu_in_evaluation_has_one_slope() -> None:
-    x, name = np.float32([-2, 4]), "aten.rrelu_with_noise_functional.default"
-    given = [{"node": "x"}, {"node": "x"}, 0.125, 0.375, False]
-    node = documents.call("y", name, given, documents.tensor((2,)))
-    y = documents.program([node], {"x": x}).evaluate("forward", {"x": x}, {})["y"]
+    x, name = np.float32([-2, 4]), "rrelu_with_noise_functional.default"
+    op = documents.single(name, ["x", "x", 0.125, 0.375, False], (2,), x=x)
+    y = op.evaluate("forward", {"x": x}, {})["y"]
     assert y.hi.tolist() == [-0.5, 4.0]
 
 
 def test_a_softmax_of_no_numbers_has_none() -> None:
-    x, given = np.zeros((5, 0), np.float32), [{"node": "x"}, 1, False]
-    node = documents.call("y", "aten._softmax.default", given, documents.tensor(x.shape))
-    op = documents.program([node], {"x": x})
+    x = np.zeros((5, 0), np.float32)
+    op = documents.single("_softmax.default", ["x", 1, False], x.shape, x=x)
     assert op.evaluate("forward", {"x": x}, {})["y"].hi.shape == x.shape
     assert op.evaluate("backward", {"x": x, "dy": x}, {})["dx"].hi.shape == x.shape
 
@@ -429,9 +426,18 @@ def test_places_are_exact_where_the_order_is_certain_and_either_is_right_at_a_ti
 
 def test_axes_are_counted_from_the_end_too() -> None:
     given = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "i": np.array([2, 0, 1])}
-    call = "y", "aten.index_select.default", [{"node": "x"}, -1, {"node": "i"}], LIKE_X
-    y = documents.program([documents.call(*call)], given).evaluate("forward", given, {})["y"]
+    op = documents.single("index_select.default", ["x", -1, "i"], (2, 3), **given)
+    y = op.evaluate("forward", given, {})["y"]
     assert np.array_equal(y.hi, given["x"][:, [2, 0, 1]])
+
+
+def test_numbers_that_meet_at_a_place_are_combined() -> None:
+    given = {"x": np.float32([4, 5, 6]), "i": np.array([0, 0, 2]), "s": np.float32([3, -7, 2])}
+    right = {("mean", True): [0, 5, 4], ("prod", True): [-84, 5, 12], ("amin", True): [-7, 5, 2]}
+    right |= {("mean", False): [-2, 5, 2], ("sum", False): [-4, 5, 2], ("amax", False): [3, 5, 2]}
+    for way, y in right.items():
+        op = documents.single("scatter_reduce.two", ["x", 0, "i", "s", *way], (3,), **given)
+        assert op.evaluate("forward", given, {})["y"].hi.tolist() == y, way
 
 
 def test_a_mean_of_one_number_may_be_folded() -> None:

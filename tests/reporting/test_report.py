@@ -146,10 +146,7 @@ def test_plots_drawn_in_several_processes_have_the_same_bytes(small, monkeypatch
 def test_findings_come_by_input_then_format_then_bound_then_loss(records):
     study = Study.of(records)
     listed = findings(study)
-    ranks = [
-        (finding.input, finding.dtype not in WIDE, finding.verdict.name == "unusual", -finding.loss)
-        for finding in listed
-    ]
+    ranks = [(f.input, f.dtype not in WIDE, f.verdict.name == "unusual", -f.loss) for f in listed]
     assert ranks == sorted(ranks)
     assert len({finding.verdict.name for finding in listed}) == 4
     assert len({finding.input for finding in listed}) >= 2

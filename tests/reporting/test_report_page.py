@@ -96,11 +96,8 @@ def test_the_cause_of_an_answer_is_seen_in_another_output_of_its_call():
     alone = in_float32("sin", "0x1.8ab7e0f19cab6p+6")
     report = undrawn([mean, answer, alone])
     page = report.html()
-    causes = {
-        finding.output: re.search(rf'id="?{finding.id}.*?</details>', page, re.DOTALL)[0]
-        for finding in findings(report.study)
-        if finding.op == "layernorm"
-    }
+    found = [finding for finding in findings(report.study) if finding.op == "layernorm"]
+    causes = {f.output: re.search(rf'id="?{f.id}.*?</details>', page, re.DOTALL)[0] for f in found}
     assert "<dd>its mean: float32 numbers" in causes["y"]
     assert "<dd>a float32 number" in causes["mean"]
     assert page.count("float32 number") == 3  # these and the card's

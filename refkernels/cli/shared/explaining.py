@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -108,7 +107,7 @@ def _start(
     except Exception as fault:  # no fault of any kind may lose the measured run
         return partial(_failed, fault)
     name = framework_of(target.framework)
-    return call(_explained, answers, example.subject, name, source, environment)
+    return call(_explained, answers, name, source, environment)
 
 
 def _guarded(result: Callable[[], Record]) -> Record:
@@ -135,7 +134,6 @@ def _question(name: str, case: str, dtype: str, direction: Direction) -> tuple[O
 
 def _explained(
     answers: list[tuple[_Question, Record]],
-    subject: str,
     framework: str,
     source: str,
     environment: Record,
@@ -143,20 +141,12 @@ def _explained(
     """The explanation of a framework's first answer, as far as its answers to the other questions
     allow it, with the script made from its adapter's source."""
     from refkernels.diagnosis import several_cases
-    from refkernels.diagnosis.explain import explain
-
-    def explanation_of(question: _Question, outputs: Record) -> Any:
-        op, inputs, params = _question(*question)
-        return explain(op, inputs, {subject: outputs}, params, question[-1])
 
     try:
-        first, *others = answers
-        explanation = explanation_of(*first)
-        (kernel,) = explanation.kernels.values()
-        if several_cases.may_say_more(kernel):
-            others_say = (explanation_of(*other).kernels[subject] for other in others)
-            agreed = {subject: several_cases.together(kernel, list(others_say))}
-            explanation = replace(explanation, kernels=agreed)
+        (op, _, _, direction), _ = answers[0]
+        asked = ((*_question(*question)[1:], outputs) for question, outputs in answers)
+        cases = [(inputs, outputs, params) for inputs, params, outputs in asked]
+        explanation = several_cases.jointly(op, direction, cases)
         shown = _shown(explanation.to_dict(), framework, source, environment)
     except Exception as fault:
         return _failed(fault)

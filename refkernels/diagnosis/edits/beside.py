@@ -7,6 +7,8 @@ err, show which elements of an output that would change, and by how much.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,52 +27,54 @@ from refkernels.ops.formula import Formula
 _UNITS = 8.0  # of the working format: how far a kernel's result may lie beside ours, at least
 
 
-class _Plain(RoundedArithmetic):
-    """The working format; `narrowed` are the numbers before they are narrowed, in order."""
-
-    def __init__(self, format: formats.Format) -> None:
-        super().__init__(format)
-        self.narrowed: list[Array] = []
-
-    def narrow(self, a: Value, format: str) -> RoundedValue:
-        self.narrowed.append(to_float64(data(a)))
-        return super().narrow(a, format)
-
-
 class _Beside(Doubles):
     """NumPy's float64, in which numbers are moved to a `side` before they are narrowed: by the
-    units, or by what those of the plain algorithm, `narrowed`, err, each or usually."""
+    units, or by what those of the plain algorithm err, each or usually. `narrowed`: the numbers
+    that were narrowed, and what they became, in order."""
 
-    def __init__(self, side: float, narrowed: list[Array], unit: float) -> None:
+    def __init__(self, side: float, errors: Iterable[Any], unit: float) -> None:
         super().__init__()
-        self.side, self.plain, self.unit = side, iter(narrowed), unit
+        self.side, self.errors, self.unit = side, iter(errors), unit
+        self.narrowed: list[tuple[Array, RoundedValue]] = []
 
     def narrow(self, a: Value, format: str) -> RoundedValue:
-        number, plain = data(a), next(self.plain)
-        with np.errstate(all="ignore"):
-            error = np.abs(plain / number - 1.0)
-        error = np.where(np.isfinite(error), error, 0.0)
+        error = next(self.errors)
         reach = np.maximum(_UNITS * self.unit, LIKE * np.maximum(error, np.median(error)))
         reach *= self.side * (error > 0.0)  # what was not rounded before is moved to no side
-        return super().narrow(self.value(number * (1.0 + reach)), format)
+        self.narrowed.append((data(a), super().narrow(self.value(data(a) * (1.0 + reach)), format)))
+        return self.narrowed[-1][1]
+
+
+class _Plain(RoundedArithmetic):
+    """The working format, which goes on from what float64 narrowed: another neighbour of a midpoint
+    would stay beside it. `errors`: relative, of the numbers before they are narrowed, in order."""
+
+    def __init__(self, format: formats.Format, narrowed: list[tuple[Array, RoundedValue]]) -> None:
+        super().__init__(format)
+        self.narrowed, self.errors = iter(narrowed), list[Array]()
+
+    def narrow(self, a: Value, format: str) -> RoundedValue:
+        number, result = next(self.narrowed)
+        with np.errstate(all="ignore"):
+            error = np.abs(to_float64(data(a)) / number - 1.0)
+        self.errors.append(np.where(np.isfinite(error), error, 0.0))
+        return self.value(data(result).astype(data(a).dtype))
 
 
 def answer(problem: Problem, formula: Formula, whole: Formula) -> Answer:
     """The answer of a formula that narrows a result; where rounding in its steps may change it, the
     bound and the plain algorithm have that change. Its other errors are those of the `whole`
     formula, which does not narrow it."""
-    plainly = _Plain(formats.working_format(problem.format))
+    format = formats.working_format(problem.format)
+    exactly = _Beside(0.0, itertools.repeat(0.0), format.u)
+    values = problem.computed(formula, exactly, formats.BINARY64)
+    plainly, right = _Plain(format, exactly.narrowed), other_formulas.answer(problem, whole)
     problem.computed(formula, plainly)
-    unit, right = plainly.format.u, other_formulas.answer(problem, whole)
-    values, below, above = (
-        {name: to_float64(array) for name, array in answers.items()}
-        for side in (0.0, -1.0, 1.0)
-        for xp in [_Beside(side, plainly.narrowed, unit)]
-        for answers in [problem.computed(formula, xp, formats.BINARY64)]
-    )
+    beside = (_Beside(side, plainly.errors, format.u) for side in (-1.0, 1.0))
+    below, above = (problem.computed(formula, xp, formats.BINARY64) for xp in beside)
     reference, bound, plain = (dict[str, Any]() for _ in range(3))
     for name, value in values.items():
-        spread = np.abs(below[name] - value) + np.abs(above[name] - value)
+        spread = sum(np.abs(to_float64(side[name]) - value) for side in (below, above))
         part, other = moved(problem, name, value, spread, about=right), np.nan_to_num(spread)
         reference |= part.reference
         bound[name] = part.bound[name] + other

@@ -1,20 +1,24 @@
 """Blocks of an output that are computed otherwise: a tile in which a kernel forgets its bias.
 
 Where the wrong elements of an output lie in one block of indices, as they would hardly by chance,
-the edits are looked for that explain the block alone; which block it is costs its bits.
+the edits are looked for that explain the block alone, or another block of its size that stands
+there; which block it is costs its bits.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.edits.search import explaining
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.variants.elsewhere import share_near
 from refkernels.diagnosis.wrong import wrong_elements
 
 _CHANCE = 16.0  # bits: elements at random places lie in such a block as rarely
@@ -33,10 +37,31 @@ def in_one_block(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         share = block.mean()
         if share > _MOST or np.count_nonzero(wrong) * -math.log2(share) < _CHANCE:
             continue
-        for variant in explaining(problem, {name: got}, {name: block}, _price(block, box)):
+        price = _price(block, box)
+        edits = explaining(problem, {name: got}, {name: block}, price)
+        for variant in itertools.chain(_of_another(problem, name, got, box, price), edits):
             ends = zip(got.shape, box, strict=True)
             told = ", ".join(f"{a}:{b}" if b - a < n else ":" for n, (a, b) in ends)
             yield replace(variant, details={**variant.details, "block": f"{name}[{told}]"})
+
+
+def _of_another(
+    problem: Problem, name: str, got: Array, box: list[tuple[int, int]], price: float
+) -> Iterator[Variant]:
+    """What belongs in another block along one axis, whose ends are multiples of its length away."""
+    own, right = np.arange(got.size).reshape(got.shape), problem.truth.reference[name]
+    block, ways = tuple(slice(*ends) for ends in box), list[tuple[float, str, int, Array]]()
+    for axis, (first, last) in enumerate(box):
+        size = last - first
+        for start in range(first % size, got.shape[axis] - size + 1, size):
+            there = (*block[:axis], slice(start, start + size), *block[axis + 1 :])
+            share = share_near(to_float64(got[block]), np.asarray(right)[there])
+            ways.append((share, f"i + {start - first}", axis, own[there]))
+    share, how, axis, places = max(ways, key=lambda way: way[0])
+    if share > 0.5:
+        own[block] = places
+        details = {"output": name, "how": how.replace("+ -", "- "), "axis": axis}
+        yield Variant("output_moved", details, problem.truth.taken(name, own), len(ways), 0, price)
 
 
 def _price(block: Array, box: list[tuple[int, int]]) -> float:

@@ -38,13 +38,13 @@ class NearEdits(NamedTuple):
 
     def fits(self, output: str) -> bool:
         """Whether what is left is little enough to ask the oracle."""
-        return self._leaves(output, _NEAR, 2)
+        return self.leaves(output, _NEAR, 2)
 
     def ends(self, output: str) -> bool:
         """Whether what is left is what rounding leaves: nothing is looked for any more."""
-        return self._leaves(output, _ROUNDING, 32)
+        return self.leaves(output, _ROUNDING, 32)
 
-    def _leaves(self, output: str, bits: float, part: int) -> bool:
+    def leaves(self, output: str, bits: float, part: float) -> bool:
         """Whether no more than so many bits of an element are left, or so small a part of all of
         them, and of the wrong elements."""
         seen = self.screen.observed.get(output)
@@ -96,7 +96,7 @@ class NearEdits(NamedTuple):
 def _alike(a: Any, b: Any, near: float) -> bool:
     """Whether predictions agree, relative to their usual size: terms may cancel."""
     size = np.abs(a[np.isfinite(a)])
-    usual = float(np.median(size)) if size.size and near == _SOLVED else 0.0
+    usual = float(np.median(size)) if size.size else 0.0
     return np.allclose(a, b, near, near * usual, equal_nan=True)
 
 

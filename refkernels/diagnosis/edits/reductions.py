@@ -12,17 +12,18 @@ import numpy as np
 
 from refkernels.contexts.graph import Edits, Move, Node, apply
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, shaped, through
+from refkernels.diagnosis.edits.exponentials import BLOCKS
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
 _LINEAR = ("sum", "mean", "norm", "matmul", "welford")
 _LONGEST = 1 << 16
-_BLOCKS = (8, 16, 32, 64, 128)  # lanes of a block
 _ELEMENTWISE = frozenset(
     (
         *("add", "subtract", "multiply", "divide", "negative", "absolute", "square", "power"),
         *("function", "maximum", "number", "store", "narrow", "broadcast", "stop"),
     )
 )
+_LANES = (*((1, 2**k) for k in range(1, 6)), (16, 32), (32, 64), (32, 128))
 _MOST_BLOCKS = 32
 _LAST = 3  # reductions, in which one block is missing alike
 _CARRIES = (
@@ -107,22 +108,23 @@ def means_of_means(program: Program) -> Iterator[Any]:
             yield node, {node: by(*node.operands)(mean)}, {"block": block}
 
 
-@rule("stride_left_out", "reduction")  # every second term, ... every 32nd
+@rule("stride_left_out", "reduction")  # every second term, ... every 32nd; some lanes of a warp
 def left_out_strides(program: Program) -> Iterator[Any]:
     for nodes in over_one_length(program):
         n = length_of(nodes[0])
-        for stride in (2**k for k in range(1, 6) if 2**k < n):
-            for first in range(stride):
-                kept = np.setdiff1d(np.arange(n), np.arange(first, n, stride))
+        for width, stride in ((w, s) for w, s in _LANES if s < n):
+            for first in range(0, stride, width):
+                kept = np.flatnonzero((np.arange(n) - first) % stride >= width)
                 changes = {node: over_some(node, kept, n) for node in nodes}
-                yield nodes[0], changes, {"stride": stride, "first": first, "every": len(nodes)}
+                details = {"width": width, "stride": stride, "first": first, "every": len(nodes)}
+                yield nodes[0], changes, details
 
 
 @rule("block_read_again", "reduction")  # [0, 1, 2] -> [0, 0, 2]: a buffer that was not filled yet
 def stale_blocks(program: Program) -> Iterator[Any]:
     for nodes in over_one_length(program):
         n = length_of(nodes[0])
-        for block in (block for block in _BLOCKS if n / _MOST_BLOCKS <= block < n):
+        for block in (block for block in BLOCKS if n / _MOST_BLOCKS <= block < n):
             for start in range(block, n, block):
                 indices = np.arange(n)
                 indices[start : start + block] -= block
@@ -173,32 +175,6 @@ def _carried(xp: Any, a: Any, axis: int, block: int, carry: str) -> Any:
 
 def _plus(total: Any, more: Any) -> Any:
     return more if total is None else total + more
-
-
-def _block_shifts(own: bool, program: Program) -> Iterator[Any]:
-    """exp(x - max(x)) -> exp(x - the maximum so far), of blocks: an online softmax that does not
-    rescale what it added up, or its divisor, before. `own`: minus each block's maximum."""
-    for node in program.functions("exp"):
-        inner = through(node.operands[0])
-        shifts = inner.operands[1:] if inner.op == "subtract" else ()
-        if any(through(shift).op in ("pivot", "max") for shift in shifts):
-            x = inner.operands[0]
-            for block in (block for block in _BLOCKS if block < x.shape[-1]):
-                yield node, {node: by(x)(partial(_shifted, own, block))}, {"block": block}
-
-
-rule("shift_by_blocks", "function")(partial(_block_shifts, False))
-rule("shift_of_each_block", "function")(partial(_block_shifts, True))
-
-
-def _shifted(own: bool, block: int, xp: Any, x: Any) -> Any:
-    parts, so_far = [], None
-    for start in range(0, x.shape[-1], block):
-        part = xp.take(x, np.arange(start, min(start + block, x.shape[-1])), -1)
-        highest = xp.stop(xp.max(part))
-        so_far = highest if own or so_far is None else xp.maximum(so_far, highest)
-        parts.append(xp.exp(part - so_far))
-    return xp.concatenate(parts, -1)
 
 
 @rule("divisor_differs", "reduction")  # mean -> sum / (n - 1), sum / padded n
@@ -360,7 +336,7 @@ def _lanes(
 
 def paddings(n: int) -> list[int]:
     """The lengths to which n may be padded: the next power of two, multiples of blocks."""
-    blocks = (1 << max(n - 1, 0).bit_length(), *_BLOCKS, 256, 512, 1024)
+    blocks = (1 << max(n - 1, 0).bit_length(), *BLOCKS, 256, 512, 1024)
     return sorted({-(-n // block) * block for block in blocks} - {n})
 
 
@@ -390,7 +366,8 @@ def _beyond(node: Node, axis: int, read: Callable[[Node, int], Node]) -> Node | 
     all of it is as it was; None where it sums, or moves what was computed."""
     if not node.shape or node.shape[axis] == 1:
         return node
-    if node.op == "input" or (node.op == "move" and through(node).op == "input"):
+    given = node.op == "input" or (node.op == "move" and through(node).op == "input")
+    if given or (node.op == "matmul" and axis == -1 and read is _zeros):  # by columns of zeros
         return read(node, axis)
     if node.op not in _ELEMENTWISE:
         return None

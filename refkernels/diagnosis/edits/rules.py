@@ -10,6 +10,7 @@ from typing import Any
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement, apply
 from refkernels.diagnosis.edits import (  # noqa: F401  (each enters its rules)
     arithmetic,
+    exponentials,
     indices,
     reductions,
     selections,
@@ -18,6 +19,7 @@ from refkernels.diagnosis.edits import (  # noqa: F401  (each enters its rules)
 from refkernels.diagnosis.edits.catalogue import RULES, Edit, Program, Proposal
 
 _BY_USE = ("term", "function", "gradient", "arithmetic")
+_LOOP = 8  # places, as of a loop's steps
 _WITH_ARRAYS = ("pick", "broadcast", "scatter_add", "array", "truth", "input")
 
 
@@ -49,7 +51,8 @@ def again(edit: Edit, program: Program, graph: Graph, more: Iterable[Edit] = ())
 
 
 def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
-    """The edits, which know how many places are alike; and those at all places that are alike."""
+    """The edits, which know how many places are alike; and those at all places that are alike.
+    Arithmetic is alike in all steps of a loop, whatever they are computed from."""
     alike: dict[tuple[Any, ...], list[int]] = {}
     for k, edit in enumerate(edits):
         edited = next(iter(edit.changes)) if "use" in edit.details else edit.place
@@ -58,20 +61,21 @@ def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
         how = [item for item in edit.details.items() if not isinstance(item[1], Node)]
         places = [mine.index(operand) for operand in theirs if operand in mine]
         user = [edit.details["use"]] if "use" in edit.details else []
-        looks = [look for node in (edit.place, *user) for look in _looks(node)]
-        key = edit.kind, *map(str, how), *places, *looks
-        alike.setdefault(key, []).append(k)
+        for depth in (1, 0) if edit.family == "arithmetic" else (1,):
+            looks = [look for node in (edit.place, *user) for look in _looks(node, depth)]
+            key = depth, edit.kind, *map(str, how), *places * depth, *looks
+            alike.setdefault(key, []).append(k)
+    for (depth, *_), same in alike.items():
+        for k in same if depth else ():
+            edits[k] = replace(edits[k], alike=len({edits[k].place for k in same}))
     everywhere = []
-    for same in alike.values():
-        first = edits[same[0]]
+    for same in {tuple(s): s for key, s in alike.items() if key[0] or len(s) > _LOOP}.values():
         there = {edits[k].place for k in same}
-        for k in same:
-            edits[k] = replace(edits[k], alike=len(there))
         at = {node: change for k in same for node, change in edits[k].changes.items()}
         apart = len(at) == sum(len(edits[k].changes) for k in same)
         if 1 < len(there) == len(same) and apart and all(_is_of_a_part(edits[k]) for k in same):
-            details = {**first.details, "every": len(same)}
-            everywhere.append(replace(first, changes=at, details=details))
+            details = {**edits[same[0]].details, "every": len(same)}
+            everywhere.append(replace(edits[same[0]], changes=at, details=details, alike=1))
     return edits, everywhere
 
 

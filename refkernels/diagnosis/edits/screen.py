@@ -36,6 +36,7 @@ from refkernels.diagnosis.edits.catalogue import (
 )
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.edits import Rule, edited
@@ -87,10 +88,11 @@ class Observation:
     units: Doubles64
 
     def bits(self, predicted: Doubles64) -> Doubles64:
-        """What each element of the answer costs when the prediction is known."""
+        """What each element of the answer costs when the prediction is known: at most its digits,
+        if both are finite."""
         with np.errstate(all="ignore"):
-            error = np.abs(self.got - predicted) / (ulp(predicted, self.format) * self.units)
-            bits = np.log2(1.0 + error)
+            unit = ulp(np.fmax(np.abs(self.got), np.abs(predicted)), self.format) * self.units
+            bits = np.log2(1.0 + np.abs(self.got - predicted) / unit)
         same = (self.got == predicted) | (np.isnan(self.got) & np.isnan(predicted))
         return np.where(same, 0.0, np.where(np.isfinite(bits), bits, _SPECIAL))
 
@@ -176,7 +178,8 @@ class Screen:
     def _form(self) -> Any:
         """What the programs of cases that are read together have in common."""
         nodes = self.program.graph.nodes if self.has_a_program else ()
-        return self.names, [(node.op, node.shape) for node in nodes]
+        formats = [seen.format for seen in self.observed.values()]
+        return self.names, formats, [(node.op, node.shape) for node in nodes]
 
     def _in(self, case: Screen, changes: Edits) -> Edits:
         """The edits in another case's program."""
@@ -420,12 +423,8 @@ def _rows(
         return np.arange(question.rows)
     wrong = np.zeros(question.rows, bool)
     for name in names:
-        got = question.in_axes(name, outputs[name]).astype(np.float64)
-        exact = question.in_axes(name, np.asarray(problem.truth.reference[name]))
-        bound = question.in_axes(name, problem.truth.bound[name])
-        with np.errstate(all="ignore"):
-            off = ~(np.abs(got - exact) <= bound) & ~((got == exact) | np.isnan(exact))
-        wrong |= off.reshape(question.rows, -1).any(axis=1)
+        mask = question.in_axes(name, wrong_elements(problem, name, outputs[name]))
+        wrong |= mask.reshape(question.rows, -1).any(axis=1)
     chosen = [np.flatnonzero(wrong), np.flatnonzero(~wrong)]
     share = (most + 1) // 2
     first = _spread(chosen[0], max(share, most - len(chosen[1])))

@@ -51,7 +51,7 @@ _SOLVING, _MOVING = 1.25, 0.25  # budgets for numbers, and for those of constant
 _READINGS = 16  # about as many as solving for a number takes
 _SHARPEST = 8  # limits that what is wrong points to, before those that few results depend on
 _EACH = 1.5  # budgets for all single edits
-_MOST = 5.0  # budgets: the search begins no stage, and reads no edit, when these are spent
+_MOST, _OF_BLOCK = 5.0, 2.0  # budgets, when no stage begins any more; of a block, found in fewer
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 
 
@@ -100,7 +100,8 @@ def _worthwhile(
         finding = finding._replace(price=finding.price + price)
         screen, cost = finding.screen, math.log2(max(tried, 1)) + finding.price
         before, all_rows = screen.before[0], screen.question.rows / max(len(screen.rows), 1)
-        fitting = (name for name in outputs if finding.fits(name))
+        # Or an eighth of the wrong elements are right: its program may round the others worse.
+        fitting = (n for n in outputs if finding.fits(n) or finding.leaves(n, math.inf, 8 / 7))
         bits = {n: (before.get(n, 0.0) - finding.distances[n]) * all_rows for n in fitting}
         saved = {name: gained - cost for name, gained in bits.items()}
         if any(bits > 0.0 for bits in saved.values()):
@@ -133,7 +134,7 @@ def _search(
         open_outputs = [name for name, got in outputs.items() if not _ended(found, got, name)]
         for screen in screens if open_outputs else ():
             spent = sum(each.spent for each in (*first, *further))
-            if spent < _MOST and screen.has_a_program:
+            if spent < (_OF_BLOCK if block else _MOST) and screen.has_a_program:
                 more, trials = stage(screen, singles, open_outputs)
                 found.extend(more)
                 tried += trials
@@ -253,8 +254,7 @@ def _moved(
     end = screen.spent + _MOVING
     affordable = itertools.takewhile(lambda _: screen.spent < end, tried)
     solved = (_solved(screen, knob, name, edit) for knob, edit in affordable for name in names)
-    found = [finding for finding in solved if finding is not None]
-    return [finding for finding in found if any(map(finding.fits, names))], len(tried)
+    return [one for one in filter(None, solved) if any(map(one.fits, names))], len(tried)
 
 
 def _numbers(
@@ -319,7 +319,8 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     seen = screen.observed[output]
     rounding = _ROUNDINGS * min(screen.problem.format_of(output).u, BINARY32.u)
     by_row = screen.question.rows_of[output] and knob.ordered.size
-    alike = seen.got.size / max(len(screen.rows), 1) if by_row else 1.0  # with a row's roundings
+    of_row = math.prod(screen.shape_of(output)) / max(len(screen.rows), 1)
+    alike = of_row if by_row else 1.0  # with a row's roundings
     solution = solve(knob, SoughtOutput(seen, predict, rounding, WORSE * alike))
     if solution is None:
         return None
@@ -357,8 +358,7 @@ def _pairs(
     for name in names:
         for (first,) in _firsts(screen, singles, name)[: screen.affordable // max(each, 1)]:
             pairs += _findings(screen, edits, first)
-            solved = (_solved(screen, knob, name, first) for knob in families)
-            pairs += [finding for finding in solved if finding is not None]
+            pairs += filter(None, (_solved(screen, knob, name, first) for knob in families))
     number = len(edits) + len(families)
     return _fitting(pairs, outputs, number), number
 

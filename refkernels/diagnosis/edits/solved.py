@@ -20,7 +20,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, shaped, through
-from refkernels.diagnosis.edits.screen import Observation, usual_units
+from refkernels.diagnosis.edits.screen import RIGHT, Observation, usual_units
 from refkernels.diagnosis.problem import Problem
 
 Doubles = npt.NDArray[np.float64]
@@ -276,7 +276,8 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
     if knob.ordered.size > 1:
         starts = [_between((knob.ordered[1:] + knob.ordered[:-1]) / 2.0, at)]
     in_steps = _same(*map(predict, (starts[0], starts[0] * (1.0 + 2.0**-30))))
-    most, reached = target.seen.distance(present), list[float]()
+    bits, reached = target.seen.bits(present), list[float]()
+    most, rounded = np.sum(bits), np.sum(bits[bits <= RIGHT])  # of those that are right
     for start in starts:
         reached += _newton(target.seen.got, predict, at, start)
         if at(min(reached, key=at)) > most:
@@ -287,7 +288,7 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         best = min(best, knob.present, key=at)
     step = (max(knob.starts) - min(knob.starts)) / 8.0
     for share, precision in _IN_STEPS if stepped else _LADDER:
-        if at(best) > share * most:
+        if at(best) - rounded > share * (most - rounded):
             return None
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0

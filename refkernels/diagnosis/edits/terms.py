@@ -12,8 +12,8 @@ from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, through
 
 
-def _of_inputs(change: Callable[[Any, Any], Any], program: Program) -> Iterator[Any]:
-    for node in program.inputs:
+def _of_inputs(change: Any, program: Program, params: bool = False) -> Iterator[Any]:
+    for node in (node for node in program.of("input") if bool(node.shape) != params):
         yield node, {node: by(node)(change)}, {"part": node}
 
 
@@ -84,11 +84,8 @@ def missing_factors(program: Program) -> Iterator[Any]:
             yield factor, changes, {"part": factor, "every": len(changes)}
 
 
-@rule("param_ignored", "constant")  # weight_decay = 0
-def ignored_params(program: Program) -> Iterator[Any]:
-    for node in program.of("input"):
-        if not node.shape:
-            yield node, {node: by()(lambda xp: xp.number(0))}, {"part": node}
+# weight_decay = 0
+rule("param_ignored", "constant")(partial(_of_inputs, lambda xp, v: xp.number(0), params=True))
 
 
 @rule("one_added", "term")  # a w -> a (1 + w), of an input w

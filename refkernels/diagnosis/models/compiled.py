@@ -22,7 +22,7 @@ from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.graph import Edits, Graph
 from refkernels.contexts.record import record
 from refkernels.contexts.working import RoundedArithmetic
-from refkernels.diagnosis import evidence, formulas, places
+from refkernels.diagnosis import evidence, formulas, units
 from refkernels.diagnosis.edits import identities
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
@@ -35,8 +35,8 @@ from refkernels.ops import edits as editing
 _LARGEST, _ROWS = 1 << 18, 1 << 11  # elements of all inputs, and of those that choose the readings
 _OR, _TOLD = " or ", 2  # texts that are told of those that give the same bits
 _KEPT = 3  # readings of an output, of each kind
-_FORM, _IDENTITY, _FLUSHED, _FAST = range(4)  # the first that explains it
-_CAUSES = ("", "unstable_identity", "flush_to_zero", "special_function_unit")
+_FORM, _IDENTITY, _FLUSHED, _BOTH, _FAST = range(5)  # the first that explains it
+_CAUSES = ("", identities.KIND, "flush_to_zero", identities.KIND, "special_function_unit")
 
 
 class _Reading(NamedTuple):
@@ -53,9 +53,7 @@ class _Reading(NamedTuple):
     def kind(self) -> int:
         if self.how and "-ftz=true" not in self.how:
             return _FAST
-        if self.text:
-            return _IDENTITY
-        return _FLUSHED if self.how else _FORM
+        return (_FLUSHED if self.how else _FORM) + bool(self.text)  # with an identity, the next
 
     @property
     def distinct(self) -> Any:
@@ -112,8 +110,8 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
         answer = answers[reading.distinct]
         bits = b"".join(array.tobytes() for array in answer.values())
         known, _ = found.setdefault(bits, (reading, answer))
-        how, alike_text = _either(known.how, reading.how), reading.kind == known.kind == _IDENTITY
-        text = _either(known.text, reading.text) if alike_text else known.text
+        how, alike_kind = _either(known.how, reading.how), reading.kind == known.kind < _FAST
+        text = _either(known.text, reading.text) if alike_kind else known.text
         found[bits] = known._replace(how=how, text=text), answer
     return list(found.values()), len(alike)
 
@@ -180,7 +178,7 @@ def _best(
     with_all = [kind for kind, fit in fits.items() if fit[0] == got.size]
     equal, best, bits = fits[min(with_all or fits)]
     rounded = np.any(wrong & np.isfinite(got))  # the rest shows where it overflows
-    if best.kind == _FORM or (best.kind == _IDENTITY and not rounded):
+    if best.kind == _FORM or (best.text and best.kind != _FAST and not rounded):
         return
     fast, narrow = best.kind in (_FLUSHED, _FAST) and not best.fault, "float32" in best.how
     plain = [answer[output] for reading, answer in readings if reading.kind < _FLUSHED]
@@ -190,20 +188,21 @@ def _best(
         texts = (
             reading.text
             for reading, answer in readings
-            if reading.kind == best.kind == _IDENTITY
+            if reading.kind == best.kind != _FAST
             and evidence.errors_alike(problem, output, got, answer[output])
         )
         best = best._replace(text=_either(*texts) or best.text)  # of all with such errors
         # Errors that plain arithmetic has too, be it elsewhere, show no other function.
-        if fast and min(sized(problem, output, got, p).over_plain for p in plain) <= LIKE:
+        sizes = (sized(problem, output, got, p).over_plain for p in plain)
+        if best.kind == _FAST and not best.fault and min(sizes) <= LIKE:
             return
         outcome = Outcome(True, equal, got.size, truth.over_bound)
         # An argument that is rounded to float32 errs as functions in it do: no evidence.
         prediction = Prediction(wrong=None if narrow else wrong, outcome=outcome)
         if best.kind == _FLUSHED:
             special = wrong & ~np.isfinite(got)
-            bits_of = places.by_unit(problem, output, special) if special.any() else 0.0
-            gained = places.shared(problem, output, wrong, bits_of) if special.any() else None
+            bits_of = units.by_unit(problem, output, special) if special.any() else 0.0
+            gained = units.shared(problem, output, wrong, bits_of) if special.any() else None
             shown = flush_shown(problem, output, got, wrong)
             prediction = Prediction(wrong=wrong, outcome=outcome, bits_gained=gained, counted=shown)
     model = ", ".join(filter(None, (best.text, best.how)))
