@@ -8,7 +8,7 @@ computes in float32, its sums in a random order. Inputs have the shapes and para
 op's cases, about 10^3 elements. An answer that names another cause is asked for again on two more
 cases: a cause that explains all three, or that of an edit which is the planted program on other
 inputs too, is another description, and any other is wrong. One that is not sure gets the evidence
-of four more cases.
+of seven more cases.
 
 FILE has a line for each cell; a run with the same FILE leaves out those that it has. Writes
 docs/fault-matrix.md from it.
@@ -250,7 +250,7 @@ def cell(op: Any, direction: Any, fault: str) -> dict[str, Any]:
             cases = [(asked, outputs)]
             found = explained(op, direction, cases, causes)
             if found["state"] not in MARKS:
-                others = (drawn(op, direction, fault, seed + k) for k in range(1, 5))
+                others = (drawn(op, direction, fault, seed + k) for k in range(1, 8))
                 answers = ((a, planted(a, rounds=rounds)) for a in others)
                 cases += [case for case in answers if case[1] is not None]
             if found["state"] == "unnamed":  # one number tells little in one case
@@ -258,7 +258,7 @@ def cell(op: Any, direction: Any, fault: str) -> dict[str, Any]:
             if found["state"] == "otherwise":
                 more = [explained(op, direction, [c], found["cause"])["state"] for c in cases[1:3]]
                 alike = more and all(state in MARKS for state in more)
-                fresh = [drawn(op, direction, fault, seed + k) for k in (5, 6)]
+                fresh = [drawn(op, direction, fault, seed + k) for k in (8, 9)]
                 asked = op, direction, planting(number), fresh, cases[0], found["cause"]
                 found["state"] = "equivalent" if alike or is_same(*asked) else "wrong"
             return found
