@@ -273,10 +273,7 @@ def weighed(hypothesis: Candidate, earned: Doubles, count: int, tried: int) -> E
     described = description + hypothesis.parameters * float(np.max(earned, initial=0.0))
     bits = total - described
     needed = None
-    # The price of a pattern's places grows with them.
-    prediction = hypothesis.prediction
-    dear = bits < 0.0 < hypothesis.price and prediction is not None and prediction.wrong is not None
-    if bits < Evidence.MATCHED and total > 0.0 and count and not dear:
+    if bits < Evidence.MATCHED and total > 0.0 and count:
         solved = description + Evidence.MATCHED
         needed = max(math.ceil(solved / (total / count)) + hypothesis.parameters, count + 1)
     return Evidence(bits, count, needed, described=described)

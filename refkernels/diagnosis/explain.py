@@ -259,7 +259,8 @@ def _best_candidate(
         for candidate in candidates
         if not candidate.ruled_out
         and not (candidate.output in chance and candidate.confidence == "consistent")
-        and (fits[candidate.output].fine if candidate.cause in HARMLESS else candidate.may_be_told)
+        and (candidate.may_be_told or candidate.cause in patterns.PLACES)
+        and not (candidate.cause in HARMLESS and not fits[candidate.output].fine)
     )
     best = next(eligible, None)
     if best is not None and best.confidence == "consistent":

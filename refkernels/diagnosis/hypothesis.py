@@ -168,9 +168,9 @@ class Candidate:
 
     @property
     def may_be_told(self) -> bool:
-        """Whether its bits pay for its description, or those of more units would."""
+        """Whether it blames no one, or its bits, or more units', pay for its description."""
         known = self.evidence
-        return known is None or known.bits >= 0.0 or known.needed is not None
+        return self.cause in HARMLESS or not known or known.bits >= 0.0 or bool(known.needed)
 
     @property
     def exact(self) -> bool:

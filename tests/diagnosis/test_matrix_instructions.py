@@ -114,8 +114,7 @@ def test_a_convolution_by_tf32_is_named_by_its_errors() -> None:
 
 
 def test_attention_by_blocks_of_keys_is_named_by_its_products() -> None:
-    """Its exponentials are those of running maxima: what rounds them rounds others than the
-    formula's."""
+    """Its exponentials are those of running maxima: others are rounded than the formula's."""
     for dtype, kept, cause in (
         (F32, tf32, "truncated_inputs"),
         (F16, lambda e: e.astype(ml_dtypes.float8_e5m2).astype(F32), "computed_factors_rounded"),

@@ -446,7 +446,8 @@ fault("beyond_threshold", lambda x, least=x[150]: np.where(x < least, np.exp(x),
 x = RNG.uniform(-110.0, 20.0, 500).astype(F)  # an overflow or a flush is no threshold
 of("sigmoid", {"x": x}).never("beyond_threshold", lambda x: F(1) / (F(1) + np.exp(-x)))
 of("exp", {"x": x}).never("beyond_threshold", lambda x: flushed(np.exp(x)))
-of("silu", {"x": x})("flush_to_zero", lambda x: x * flushed(F(1) / (F(1) + np.exp(-x))))
+for cause in ("unstable_identity", "beyond_threshold"):
+    of("silu", {"x": x}).unsure(cause, lambda x: x * flushed(F(1) / (F(1) + np.exp(-x))))
 fault = of("hardsigmoid", {"x": np.linspace(-1000, 1000, 301).astype(F)})  # 0 and 1 beyond 3
 fault.never("beyond_threshold", lambda x: np.clip(x / F(6) + F(0.5), 0, 1) + F(1e-3))
 

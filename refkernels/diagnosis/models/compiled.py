@@ -193,8 +193,7 @@ def _best(
         )
         best = best._replace(text=_either(*texts) or best.text)  # of all with such errors
         # Errors that plain arithmetic has too, be it elsewhere, show no other function.
-        sizes = (sized(problem, output, got, p).over_plain for p in plain)
-        if best.kind == _FAST and not best.fault and min(sizes) <= LIKE:
+        if fast and min(sized(problem, output, got, p).over_plain for p in plain) <= LIKE:
             return
         outcome = Outcome(True, equal, got.size, truth.over_bound)
         # An argument that is rounded to float32 errs as functions in it do: no evidence.
