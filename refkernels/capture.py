@@ -1024,12 +1024,12 @@ def tracer(torch):
         def __init__(self, keep, model=None, leaves=()):
             super().__init__()
             self.calls, self.leaves, self.drawn, self.unseen = [], {}, {}, set()
-            self.places, self.last, self._keep = {}, None, keep
+            self.places, self.last, self._keep, self._parts = {}, None, keep, set()
             self._memory, self._count, self._stack, self._hooks, self._forward = {}, 0, [], [], {}
             self._names = {} if model is None else _module_names(model)
             for key, tensor in leaves:
                 if plain(tensor) and self._known(tensor) is None:
-                    self.leaves[self._add_tensor(tensor)] = key
+                    self._add_leaf(tensor, key)
 
         def __enter__(self):
             register = torch.nn.modules.module
@@ -1050,8 +1050,7 @@ def tracer(torch):
             self._stack.append(self._names.get(id(module), type(module).__name__))
 
         def _leave_module(self, module, inputs, result):
-            if self._stack:
-                self._stack.pop()
+            del self._stack[-1:]
             if not self._stack:
                 self.last = result
 
@@ -1082,27 +1081,33 @@ def tracer(torch):
 
         def _add_tensor(self, tensor):
             spans, key = self._spans(tensor)
-            self._count += 1
-            spans[key] = self._count
+            self._count = spans[key] = self._count + 1
             return self._count
 
+        def _add_leaf(self, tensor, key):
+            number, memory = self._add_tensor(tensor), tensor.untyped_storage().nbytes()
+            self.leaves[number] = key
+            if not tensor.is_contiguous() or tensor.numel() * tensor.element_size() < memory:
+                self._parts.add(number)
+            return number
+
         def number(self, tensor):
-            """The tensor's number. One of unknown memory is a leaf; one that sees known memory
-            otherwise is made by a call of its own."""
+            """The tensor's number. One of unknown memory is a leaf, as is one beside a leaf that is
+            kept in part; one that sees known memory otherwise is made by a call of its own."""
             if not plain(tensor):
                 self.unseen.add(type(tensor).__name__)
                 return None
             spans, key = self._spans(tensor)
             if key in spans:
                 return spans[key]
-            alike = next((n for k, n in spans.items() if k[3] == tensor.dtype), None)
-            number = self._add_tensor(tensor)
-            if alike is not None:
-                given = [{"t": alike}, list(key[1]), list(key[2]), key[0]]
+            known = [n for k, n in spans.items() if k[3] == tensor.dtype and n not in self._parts]
+            if known:
+                number = self._add_tensor(tensor)
+                given = [{"t": known[0]}, list(key[1]), list(key[2]), key[0]]
                 view = "aten.as_strided.default", given, {}, [number], self._place(), [None]
                 self.calls.append(view)
                 return number
-            self.leaves[number] = "trace/%d" % number
+            number = self._add_leaf(tensor, "trace/%d" % (self._count + 1))
             self._keep(self.leaves[number], tensor)
             return number
 
@@ -1119,18 +1124,14 @@ def tracer(torch):
                 return {"float": str(value)}
             if value is None or isinstance(value, (bool, int, float, str)):
                 return value
-            if not isinstance(value, torch.Generator):  # what it draws is kept
-                self.unseen.add(type(value).__name__)
+            self.unseen |= {type(value).__name__} - {"Generator"}  # what it draws is kept
             return None
 
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             kwargs = kwargs or {}
-            if function.namespace == "profiler":
-                return function(*args, **kwargs)
-            strange = [kind.__name__ for kind in types
-                       if kind not in (torch.Tensor, torch.nn.Parameter)]  # fmt: skip
-            if strange:
-                self.unseen.update(strange)
+            strange = {kind.__name__ for kind in types} - {"Tensor", "Parameter"}
+            self.unseen |= strange
+            if strange or function.namespace == "profiler":
                 return function(*args, **kwargs)
             given = self._given(args), self._given(kwargs)
             may_draw = torch.Tag.nondeterministic_seeded in function.tags
@@ -1147,9 +1148,8 @@ def tracer(torch):
                 or state != _state_of_generators(torch)
             )
             for _, value in _leaves(result):
-                if not isinstance(value, torch.Tensor) or not plain(value):
-                    numbers.append(None)
-                    norms.append(None)
+                if not plain(value):
+                    numbers, norms = [*numbers, None], [*norms, None]
                     continue
                 known = None if random_ else self._known(value)
                 numbers.append(self._add_tensor(value) if known is None else known)

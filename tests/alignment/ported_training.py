@@ -140,8 +140,9 @@ def train(how):
                 parameter.mul_(3.0)
     model.rewritten()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    ids = torch.randint(WORDS, (3, LENGTH), generator=torch.Generator().manual_seed(1))
+    rows = [*torch.randint(WORDS, (3, LENGTH), generator=torch.Generator().manual_seed(1))]
     with Capture(how, model, optimizer, steps=[0]) as capture:
+        ids = torch.stack(rows)  # each is a part of memory that no call has made
         labels = ids.clone() if how == "unshifted" else ids[:, 1:].clone()
         if how in TIED and how != "unmasked":
             labels[labels == 0] = -100
@@ -161,5 +162,4 @@ def train(how):
         capture.step(loss=loss, batch=ids)
 
 
-for name in sys.argv[1:]:
-    train(name)
+list(map(train, sys.argv[1:]))
