@@ -1129,7 +1129,7 @@ def tracer(torch):
 
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             kwargs = kwargs or {}
-            strange = {kind.__name__ for kind in types} - {"Tensor", "Parameter"}
+            strange = {kind.__name__ for kind in {*types} - {torch.Tensor, torch.nn.Parameter}}
             self.unseen |= strange
             if strange or function.namespace == "profiler":
                 return function(*args, **kwargs)

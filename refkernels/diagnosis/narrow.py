@@ -83,8 +83,8 @@ def _models(
 def _forms(problem: Problem) -> Iterator[Any]:
     """The op's forms, those in which kernels write a function, and these with identities."""
     screen = Screen(problem, problem.truth.plain, elements=1)
-    for (text, form, fault), _, changes in compiled.programs(problem, screen):
-        if not fault and (not changes or (text and problem.op.elementwise)):
+    for (text, form, fault), *_ in compiled.programs(problem, screen):
+        if not fault and (problem.op.elementwise or not text):
             yield form
 
 

@@ -243,7 +243,7 @@ def test_every_address_of_a_thread_is_a_link(lang: str) -> None:
 def test_the_command_refuses_what_it_does_not_know() -> None:
     unknown = refkernels_says("nothing")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
-    assert f"no entry 'nothing': choose one of {gallery.names()[0]}" in unknown.stderr
+    assert f"no entry 'nothing': the nearest of {len(gallery.names())} are " in unknown.stderr
     assert refkernels_says("acos-at-one", "--lang", "fr").exit_code == 2
 
 
