@@ -44,13 +44,10 @@ def measurement(x: np.ndarray, got: np.ndarray) -> Measurement:
     return Study.of([record]).measurements[0]
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(list(ANSWERS)), st.none() | st.sampled_from(WRONG)),
-        min_size=1,
-        max_size=30,
-    )
-)
+ELEMENTS = st.tuples(st.sampled_from(list(ANSWERS)), st.none() | st.sampled_from(WRONG))
+
+
+@given(st.lists(ELEMENTS, min_size=1, max_size=30))
 def test_each_result_is_counted_once(drawn: list[tuple[float, float | None]]) -> None:
     x = np.array([place for place, _ in drawn], np.float32)
     right = np.array([ANSWERS[place] for place, _ in drawn], np.float32)
@@ -66,9 +63,10 @@ def test_each_result_is_counted_once(drawn: list[tuple[float, float | None]]) ->
 
 @pytest.mark.parametrize("undecided", [0, 1, 3])
 def test_what_could_not_be_decided_is_not_counted(undecided: int) -> None:
-    record = synthetic.sine()
-    record["counts"] = {"elements": 4, "undecided": undecided, "not_correctly_rounded": 1}
-    assert Study.of([record]).measurements[0].rounded == (3 - undecided, 4 - undecided)
+    counts = {"elements": 4, "undecided": undecided, "not_correctly_rounded": 1, "range_limited": 2}
+    (m,) = Study.of([{**synthetic.sine(), "counts": counts}]).measurements
+    assert m.rounded == (3 - undecided, 4 - undecided)
+    assert concerned(m) == (2, 4)  # what leaves the range says more than what is merely rounded
 
 
 def record(op: str, digest: str, **settings: str) -> dict[str, Any]:

@@ -65,9 +65,9 @@ def level_of(m: Measurement) -> Verdict:
 
 def concerned(m: Measurement) -> tuple[int, int]:
     """(how many elements show the finding, of how many): those with a wrong special value or beyond
-    the bound; if there are none, those that are not correctly rounded."""
+    the bound; else those whose range a form leaves, or else that are not correctly rounded."""
     special = m.tally("special_value_mismatches")
-    beyond = max(special, m.tally("beyond_bound"))
+    beyond = max(special, m.tally("beyond_bound")) or m.tally("range_limited")
     if beyond:
         return beyond, max(beyond, m.tally("elements"))
     right, decided = m.rounded
