@@ -38,9 +38,7 @@ class Split(NamedTuple):
     computed: bool = False
 
     def of(self, a: Any) -> list[Any]:
-        if self.computed and any(
-            np.array_equal(a, _NEAREST(a, held)) for held in (BINARY16, BFLOAT16)
-        ):
+        if self.computed and any(np.array_equal(a, _NEAREST(a, held)) for held in _SHORT):
             return [a]
         parts = []
         for format, convert in self.parts:
