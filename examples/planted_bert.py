@@ -75,7 +75,6 @@ def clip_without_eps(model, limit=1.0):
     factor = torch.clamp(limit / norm, max=1.0)
     for gradient in gradients:
         gradient.mul_(factor)
-    return norm
 
 
 def clip_each(model, limit=1.0):

@@ -214,8 +214,7 @@ def with_torch(args, api):
         all_of_them = [p for p in model.parameters() if p.grad is not None]
         alone = args.clip_scope == "parameter"
         for group in [[p] for p in all_of_them] if alone else [all_of_them]:
-            norm = api.nn.utils.clip_grad_norm_(group, args.clip)
-        return None if alone else norm
+            api.nn.utils.clip_grad_norm_(group, args.clip)
 
     if args.planted:
         from planted_bert import plant
@@ -244,11 +243,12 @@ def with_torch(args, api):
                 loss = weighed(model(*batch), shares)
             loss.backward()
             losses.append(loss.detach())
-        norm = clip() if args.clip else None
+        if args.clip:
+            clip()
         optimizer.step()
         if scheduler is not None:
             scheduler.step()
-        return losses, {} if norm is None else {"clip_norm": norm}
+        return losses
 
     return model, optimizer, step, lambda array: api.tensor(array).to(args.device)
 
@@ -268,7 +268,7 @@ def as_graph(api, model, optimizer, scheduler):
             return loss
 
     graph = Graph()
-    return lambda parts: ([graph(*batch) for batch, _ in parts], {})
+    return lambda parts: [graph(*batch) for batch, _ in parts]
 
 
 def with_paddle(args, api):
@@ -309,7 +309,7 @@ def with_paddle(args, api):
         optimizer.clear_grad()
         if args.warmup:
             rate.step()
-        return losses, {}
+        return losses
 
     return model, optimizer, step, api.to_tensor
 
@@ -366,7 +366,7 @@ def with_mindspore(args, api):
             losses.append(loss)
             total = grads if total is None else tuple(map(ops.add, total, grads))
         optimizer(clipped(total) if args.clip else total)
-        return losses, {}
+        return losses
 
     return model, optimizer, step, Tensor
 
@@ -497,7 +497,7 @@ def main(words=None):
     chosen["hash_every"] = 1 if args.captured else 0
     with Capture(args.folder, model, optimizer, **chosen) as capture:
         for parts in batches_of(args, tensor):
-            losses, values = step(parts)
+            losses, values = step(parts), {}
             batch = {
                 f"{name}{i}": part[at]
                 for i, (part, _) in enumerate(parts)

@@ -2,16 +2,13 @@
 but a few), by one for each group or tensor, by a clamp, or not at all.
 
 A factor f is known as an interval, since every element is g f within one float of its own format.
-Clipping by a norm has one threshold c = f (n + eps) in every step that clips; from one step, c
-counts only if it is known to _CLOSE and is a round number, of two digits. A division by k parts has
-f = 1 / k whatever the norm. The kernel's n, a sum of k squares, is off by at most k u / 2 and a few
-u, which leaves eps undetermined (1e-6 in torch and OneFlow, none in Paddle and MindSpore) unless
-the run reports the norm that its clip computed (`Capture.step(..., clip_norm=)`).
+Clipping by a norm n has one threshold c = f n in every step that clips; a division by k parts has
+f = 1 / k whatever the norm. A kernel's n loses digits to the order of its sum, and may have 1e-6
+added (torch, OneFlow): c is known to _MARGIN. What is added the calls of a step show.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,32 +25,23 @@ from refkernels.arithmetic.arrays import to_float64
 
 Interval = tuple[float, float]
 Scope = Literal["none", "global", "group", "tensor", "value", "other"]
-ADDED = (0.0, 1e-6)  # added to the norm, by the definitions of clipping
 _NARROW = 2.0**-8  # relative width: an interval this narrow rarely holds a power of two by chance
 LEAST_SCALE = 16.0  # of a loss: a smaller ratio may be a choice of thresholds
-_MARGIN = 2.0**-10  # a factor nearer to 1 may mean no clipping at all, by rounding of the norm
+_MARGIN = 2.0**-10  # relative: what a norm may lose; a factor nearer to 1 may mean no clipping
 _CHANGES_OF_SIZE = ("clipping_left_out", "gradient_multiplied")  # of the gradients, by a factor
-_UNIT = 2.0**-24  # of float32, in which frameworks take a norm of float64 too
-_CLOSE = 2.0**-19  # relative width of an interval that identifies the number in it
-_FACTOR = 4.0  # units: the sum with eps, its inverse, the threshold and their product are rounded
-_EXACT = 2.0  # units: of a threshold that is a power of two, the sum and its inverse alone
-_VAGUE = 0.25  # with a larger relative error, a threshold counts as unknown
-_NORM = 4.0  # units beside k / 2: the norms of parts, the norm of these
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a step scales its gradients, by scaled group or tensor ("" for all). `norms`: from which
-    the factors were computed, each with its relative uncertainty; `received`: the norm of the
-    gradients that the update receives."""
+    """How a step scales its gradients, by scaled group or tensor ("" for all). `norms`: those
+    before; `received`: the norm of the gradients that the update receives."""
 
     step: int
     rank: int
     scope: Scope
     factors: Mapping[str, Interval] = field(default_factory=dict)
-    norms: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    norms: Mapping[str, float] = field(default_factory=dict)
     limit: float | None = None  # the bound of a clamp
-    unit: float = _UNIT
     received: float = math.nan
 
     @property
@@ -65,15 +53,15 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Clipping:
-    """How a run changes its gradients, over its captured steps. `thresholds`: that of all steps, by
-    the eps added to the norm; `constant`: a factor that does not depend on the norm; `divisors`:
+    """How a run changes its gradients, over its captured steps. `threshold`: that of all steps;
+    `constant`: a factor that does not depend on the norm; `divisors`:
     whole numbers that divide all gradients of a step, as parts or a loss scale do; `least`: an
     upper bound on the smallest factor; `received`: the norms that updates receive; `left_out`:
     parameters that the one factor of all others leaves as they are."""
 
     scope: Scope
     steps: tuple[int, ...]
-    thresholds: Mapping[str, Interval] = field(default_factory=dict)
+    threshold: Interval | None = None
     constant: Interval | None = None
     limit: float | None = None
     least: float = 1.0
@@ -106,32 +94,16 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
     for scope, part_of in scopes:
         factors = _shared(tensor_factors, part_of)
         if factors is not None:
-            unit = max(_UNIT, *(formats.of(after).u for _, after in pairs.values()))
-            lines = (line for line in rank.lines if line.step == step and scope == "global")
-            reported = next((line.values.get("clip_norm") for line in lines), None)
-            norms = {}
-            for part in factors:
-                arrays = [old for name, (old, _) in pairs.items() if part_of[name] == part]
-                sizes = [array.size for array in arrays]
-                norms[part] = known_norm(math.hypot(*map(norm, arrays)), sizes, unit, reported)
-            return Scaling(step, rank.rank, scope, factors, norms, None, unit, received)
+            parts = grouped(pairs, part_of.__getitem__)
+            norms = {
+                part: math.hypot(*(norm(pairs[n][0]) for n in parts[part])) for part in factors
+            }
+            return Scaling(step, rank.rank, scope, factors, norms, None, received)
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
     clamped = (np.array_equal(np.clip(old, -limit, limit), new) for old, new in pairs.values())
     if all(clamped):
         return Scaling(step, rank.rank, "value", limit=limit, received=received)
     return Scaling(step, rank.rank, "other", received=received)
-
-
-def known_norm(
-    exact: float, sizes: Sequence[int], unit: float = _UNIT, reported: Any = None
-) -> tuple[float, float]:
-    """The norm of tensors of these sizes as a kernel knows it, and its relative uncertainty. It is
-    the reported norm, unless no sum of these gradients gives that."""
-    error = (_NORM + sum(sizes) / 2.0) * unit
-    if error > _VAGUE:  # then only sums of each tensor's own can be meant
-        error = min((_NORM + (max(sizes) + len(sizes)) / 2.0) * unit, 1.0)
-    known = isinstance(reported, float) and abs(reported - exact) <= error * exact
-    return (reported, 0.0) if known else (exact, error)
 
 
 def shared(a: Sequence[Scaling], b: Sequence[Scaling]) -> tuple[Clipping | None, Clipping | None]:
@@ -169,17 +141,18 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     factors = [factor for step in scaled for factor in step.factors.values()]
     least = min(high for _, high in factors)
     constant = _intersection(factors)
-    norms = [norm for step in scaled for norm, _ in step.norms.values()]
-    room = 1 + 8 * _FACTOR * max(step.unit for step in scaled)
+    norms = [norm for step in scaled for norm in step.norms.values()]
     divisors = () if constant is None else _divisors(scaled)
-    fixed = constant is not None and len(factors) > 1 and max(norms) > min(norms) * room
-    shared = {f"{added:g}": _threshold(scaled, added) for added in ADDED}
-    thresholds = {added: ends for added, ends in shared.items() if ends is not None}
-    close = all(high - low <= _CLOSE * low for low, high in thresholds.values())
-    written = {a: ends for a, ends in thresholds.items() if close and _is_written(scaled, float(a))}
-    if fixed or (divisors and not written):
+    fixed = constant is not None and len(factors) > 1 and max(norms) > min(norms) * (1 + _MARGIN)
+    if fixed or divisors:
         return Clipping(widest, steps, constant=constant, least=least, divisors=divisors)
-    return Clipping(widest, steps, written or thresholds, least=least, divisors=divisors)
+    threshold = _intersection(
+        (low * step.norms[part] * (1 - _MARGIN), high * step.norms[part] * (1 + _MARGIN))
+        for step in scaled
+        for part in step.clips
+        for low, high in [step.factors[part]]
+    )
+    return Clipping(widest, steps, threshold, least=least)
 
 
 def _divisors(scaled: Sequence[Scaling]) -> tuple[int, ...]:
@@ -195,30 +168,6 @@ def _divisors(scaled: Sequence[Scaling]) -> tuple[int, ...]:
             return ()
         divisors.add(parts)
     return tuple(sorted(divisors))
-
-
-def _threshold(
-    scaled: Sequence[Scaling], added: float, roundings: float = _FACTOR
-) -> Interval | None:
-    """The threshold that all steps share, where `added` is added to the norm."""
-    return _intersection(
-        (low * (norm + added) * (1 - room), high * (norm + added) * (1 + room))
-        for step in scaled
-        for part in step.clips
-        for low, high in [step.factors[part]]
-        for norm, error in [step.norms[part]]
-        for room in [min(error + roundings * step.unit, 1.0)]
-    )
-
-
-def _is_written(scaled: Sequence[Scaling], added: float) -> bool:
-    """Whether the threshold may be a number of two digits."""
-    ends = _threshold(scaled, added)
-    if ends is None:
-        return False
-    number = float(f"{sum(ends) / 2:.1e}")
-    exact = _threshold(scaled, added, _EXACT) if math.frexp(number)[0] == 0.5 else ends
-    return exact is not None and exact[0] <= number <= exact[1]
 
 
 def factor_between(before: Array, after: Array) -> Interval:
@@ -271,10 +220,11 @@ def _difference(a: Clipping, b: Clipping) -> tuple[str, dict[str, Any]] | None:
         if "none" not in (a.scope, b.scope):
             return "clip_scope", {}
         clipped, unclipped = (b, a) if a.scope == "none" else (a, b)
-        limits = [high for _, high in clipped.thresholds.values()]
-        limits += [] if clipped.limit is None else [clipped.limit]
-        within = limits and max(unclipped.received, default=math.inf) <= max(limits)
-        if within or 1.0 - _MARGIN < min(a.least, b.least) < 1.0:
+        limit = clipped.threshold[1] if clipped.threshold else clipped.limit or 0.0
+        if (
+            max(unclipped.received, default=math.inf) <= limit
+            or 1.0 - _MARGIN < min(a.least, b.least) < 1.0
+        ):
             return None  # the same clip would change nothing
         constant = a.constant is not None or b.constant is not None
         return "gradient_multiplied" if constant else "clipping_left_out", {}
@@ -285,31 +235,16 @@ def _difference(a: Clipping, b: Clipping) -> tuple[str, dict[str, Any]] | None:
         both = a.constant is not None and b.constant is not None
         alike = both and _intersection(one for one in (a.constant, b.constant) if one) is not None
         return None if alike else ("gradient_multiplied", {})
-    if not a.thresholds or not b.thresholds:
+    if not a.threshold or not b.threshold or _intersection((a.threshold, b.threshold)):
         return None
-    shared = a.thresholds.keys() & b.thresholds.keys()
-    if any(_intersection((a.thresholds[added], b.thresholds[added])) for added in shared):
-        return None
-    pairs = itertools.product(a.thresholds.values(), b.thresholds.values())
-    if not shared and any(math.isclose(sum(x), sum(y), rel_tol=_MARGIN) for x, y in pairs):
-        return "clip_eps_differs", {}
-    early = _before_unscale(a, b)
-    return ("clip_before_unscale", early) if early else ("clip_threshold", {})
-
-
-def _before_unscale(a: Clipping, b: Clipping) -> dict[str, Any]:
-    """The run ("A" or "B") that seems to clip before the loss scale is removed, and that scale:
-    one threshold is then the other over a power of two."""
-    shared = a.thresholds.keys() & b.thresholds.keys()
-    for run, larger, smaller in (("B", a, b), ("A", b, a)):
-        pairs = itertools.product(larger.thresholds.items(), smaller.thresholds.items())
-        for (added, large), (other, small) in pairs:
-            if (shared and added != other) or not 0.0 < small[0] <= small[1] < large[0]:
-                continue
-            scale = 2.0 ** round(math.log2(large[0] / small[0]))
-            if scale >= LEAST_SCALE and large[0] / small[1] <= scale <= large[1] / small[0]:
-                return {"run": run, "scale": int(scale)}
-    return {}
+    lows = a.threshold[0], b.threshold[0]
+    ratio = lows[0] / lows[1] if min(lows) > 0.0 else 1.0
+    scale = 2.0 ** abs(round(math.log2(ratio)))
+    # Clipped before the loss scale is removed, one threshold is the other over that scale.
+    early = scale >= LEAST_SCALE and math.isclose(max(ratio, 1 / ratio), scale, rel_tol=4 * _MARGIN)
+    if early:
+        return "clip_before_unscale", {"run": "AB"[ratio > 1.0], "scale": int(scale)}
+    return "clip_threshold", {}
 
 
 def _shared(

@@ -19,14 +19,13 @@ import numpy as np
 from refkernels.alignment.clipping import LEAST_SCALE, clipping, scaling
 from refkernels.alignment.local import LocalTruth
 from refkernels.alignment.matching import Matched, equal, oriented
-from refkernels.alignment.parts import cause, coefficients
+from refkernels.alignment.parts import SUMMED, cause, coefficients
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
 from refkernels.alignment.suspect import Suspect
 from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
 
-_SUMMED = 2.0**-12  # relative: the weight of a rank's gradient in a sum, or a mean
 _CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip", "update"]
 
@@ -82,9 +81,12 @@ def departure(
             return found
         if found is not None or max(a.world_size, b.world_size) > 1:
             batch_cause = cause(run_a, run_b, step, matched)
-            if found is None and batch_cause is not None:
-                nothing = _Comparison("clip", a.model, "update", math.nan, None, 0.0)
-                found = _suspect(step, nothing, 0, 0)
+            factor = None
+            if batch_cause is not None and batch_cause.word == "multiple":  # of no known reason
+                factor, batch_cause = batch_cause.details["factor"], None
+            if found is None and (factor or batch_cause):
+                update = _Comparison("clip", a.model, "update", math.nan, factor, 0.0)
+                found = _suspect(step, update, 1, 1)
             if found is not None:
                 why = None if batch_cause is None else asdict(batch_cause)
                 return replace(found, details={**found.details, "cause": why})
@@ -151,7 +153,7 @@ def _clips(run: Run, step: int) -> bool:
     if rank.world_size > 1:
         weights = coefficients(run, [one.tensors(step) for one in run.ranks if step in one.steps])
         sums = (1.0, 1.0 / rank.world_size)
-        return not any(np.allclose(weights or math.nan, one, _SUMMED, 0.0) for one in sums)
+        return not any(np.allclose(weights or math.nan, one, SUMMED, 0.0) for one in sums)
     found = scaling(rank, step, rank.tensors(step))
     clip = None if found is None else clipping([found])
     return clip is not None and clip.scope != "none" and not clip.divisors

@@ -2,8 +2,7 @@
 
 Parts are the calls of a layer (micro-batches) on each rank; how an update combines the ranks'
 gradients is solved for. Row by row, the quotient of two runs shows a sum over parts instead of
-their mean, a mean of means over unequal numbers of tokens, a loss scale left in. The wrong run is
-the one whose gradient is not that of its own loss (`objective`).
+their mean, a mean of means over unequal numbers of tokens, a loss scale left in.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from refkernels.alignment import objective
 from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.question import Array
@@ -29,11 +27,13 @@ Word = Literal[
     "loss_scale", "multiple", "kept_gradients",
 ]  # fmt: skip
 
+SUMMED = 2.0**-12  # relative: the weight of a rank's gradient in a sum, or a mean
+
 
 @dataclass(frozen=True)
 class FactorCause:
-    """Why one run's gradients are multiples of the other's. `sure`: whether the figures of `run`
-    itself show it; the comparison alone would also allow the reverse in the other run."""
+    """Why one run's gradients are multiples of the other's. `sure`: whether the other run cannot
+    do the reverse, since it has other parts."""
 
     word: Word
     run: str
@@ -43,14 +43,12 @@ class FactorCause:
 
 @dataclass(frozen=True)
 class _RunParts:
-    """One run. `calls`: their number on each rank; `multiple`: that of its own loss whose gradient
-    its update receives; `alike`: whether each part's own mean has the same weight."""
+    """One run. `calls`: their number on each rank; `weights`: those of the ranks' gradients."""
 
     run: str
     cells: Sequence[_Cell]
     calls: Sequence[int]
-    multiple: objective.Interval | None
-    alike: bool
+    weights: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -102,16 +100,9 @@ def _cause_by(
         digits = _digits(calls[0]) if cells_by_run else 0.0
         if cells_by_run and any(abs(cell.factor - 1) > digits for cell in cells_by_run[0]):
             sides = [
-                _RunParts(
-                    letter, cells, [len(rank_calls) for rank_calls in calls_of_run],
-                    objective.multiple(run, step, run_tensors, counted),
-                    objective.weighs_alike(run, run_tensors, counted, 4 * digits),
-                )
-                for letter, run, cells, calls_of_run, run_tensors, counted in (
-                    ("B", b, cells_by_run[0], calls[1], tensors[1], weights_b),
-                    ("A", a, cells_by_run[1], calls[0], tensors[0], weights_a),
-                )
-            ]  # fmt: skip
+                _RunParts("B", cells_by_run[0], list(map(len, calls[1])), weights_b),
+                _RunParts("A", cells_by_run[1], list(map(len, calls[0])), weights_a),
+            ]
             elements = sum(call.outputs["0"].size for rank_calls in calls[0] for call in rank_calls)
             return _cause_of(sides, digits, elements)
     return None
@@ -260,10 +251,10 @@ def _cause_of(sides: Sequence[_RunParts], digits: float, elements: int) -> Facto
         weights = [cell.factor * rows[cell.part] for cell in side.cells]
         if max(weights) - min(weights) <= 4 * digits * max(weights):
             if math.isclose(max(weights), sum(rows.values()), rel_tol=8 * digits):
-                return FactorCause("sum_of_parts", side.run, {"parts": len(parts)}, side.alike)
+                return FactorCause("sum_of_parts", side.run, {"parts": len(parts)})
             tokens = ", ".join(str(count) for count in list(rows.values())[:8])
             details = {"parts": len(parts), "tokens": tokens}
-            return FactorCause("mean_of_means", side.run, details, side.alike)
+            return FactorCause("mean_of_means", side.run, details)
     return None
 
 
@@ -272,18 +263,18 @@ def _cause_of_one_factor(
 ) -> FactorCause | None:
     """The cause of one factor for all rows. A power of two that divides the number of tokens or of
     elements may come from a sum in place of a mean, and is not taken for a loss scale."""
-    departs = _departing(sides, room)
-    suspects = [side for side in sides if departs in (None, side.run)]
-    sure = departs is not None
-    for side in suspects:
+    for side, other in zip(sides, sides[::-1], strict=True):
         ranks, calls = len(side.calls), side.calls[0]
-        candidates: list[tuple[Word, int]] = [("sum_over_ranks", ranks)]
+        candidates: list[tuple[Word, int]] = []
         if calls > 1:
-            candidates = [("sum_of_parts", ranks * calls), ("sum_of_parts", calls), *candidates]
+            candidates = [("sum_of_parts", ranks * calls), ("sum_of_parts", calls)]
+        if ranks > 1 and np.allclose(side.weights, 1.0, SUMMED, 0.0):
+            candidates.append(("sum_over_ranks", ranks))
         for word, parts in candidates:
-            if parts > 1 and math.isclose(side.cells[0].factor, parts, rel_tol=room):
+            if math.isclose(side.cells[0].factor, parts, rel_tol=room):
+                sure = word == "sum_over_ranks" or side.calls != other.calls
                 return FactorCause(word, side.run, {"parts": parts}, sure)
-    for side in suspects:
+    for side in sides:
         factor = side.cells[0].factor
         mantissa, exponent = math.frexp(factor)
         power = exponent - 1 if mantissa < 0.75 else exponent
@@ -291,24 +282,5 @@ def _cause_of_one_factor(
             continue
         tokens = sum(cell.rows for cell in side.cells)
         if tokens % 2**power and elements % 2**power:
-            return FactorCause("loss_scale", side.run, {"scale": 2**power}, sure)
-    multiple = {"factor": suspects[0].cells[0].factor}
-    return FactorCause("multiple", suspects[0].run, multiple) if sure else None
-
-
-def _departing(sides: Sequence[_RunParts], room: float) -> str | None:
-    """The run whose gradient is that of its own loss times the factor by which the two differ; or
-    the run opposite one whose gradient is right. None where neither or both show it."""
-    right, wrong = (
-        {
-            side.run: objective.holds(side.multiple, expected, room)
-            and not objective.holds(side.multiple, excluded, room)
-            for side in sides
-            for expected, excluded in [(1.0, side.cells[0].factor)[::turn]]
-        }
-        for turn in (1, -1)
-    )
-    for run, opposite in (("A", "B"), ("B", "A")):
-        if (right[opposite] and not right[run]) or (wrong[run] and not wrong[opposite]):
-            return run
-    return None
+            return FactorCause("loss_scale", side.run, {"scale": 2**power})
+    return FactorCause("multiple", "B", {"factor": sides[0].cells[0].factor})

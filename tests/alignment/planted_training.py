@@ -142,9 +142,8 @@ SCALE = 65536.0  # of a loss, against underflow
 
 
 def clip(planted, model, optimizer):
-    """The norm that the clip computed, where it is one of all gradients."""
     if planted in UNCLIPPED or planted.startswith(("masked", "ranks")):
-        return None
+        return
     if planted == "clip_each_group":
         for group in optimizer.param_groups:
             torch.nn.utils.clip_grad_norm_(group["params"], 0.5)
@@ -153,8 +152,7 @@ def clip(planted, model, optimizer):
             torch.nn.utils.clip_grad_norm_([p], 0.5)
     else:
         clipped = list(model.parameters())[planted == "clip_but_first" :]
-        return torch.nn.utils.clip_grad_norm_(clipped, 1.0 if planted == "clip_at_one" else 0.5)
-    return None
+        torch.nn.utils.clip_grad_norm_(clipped, 1.0 if planted == "clip_at_one" else 0.5)
 
 
 def words(steps):
@@ -187,13 +185,14 @@ def train(folder, planted, steps, captured=(0, 1, 2), ends=0):
                 factor = float(planted[-1]) if numbered else SCALE if "scale" in planted else 1.0
                 (loss * factor).backward()
             early = planted == "clip_before_unscale"
-            norm = clip(planted, model, optimizer) if early else None
+            if early:
+                clip(planted, model, optimizer)
             for p in model.parameters() if early or planted.startswith("scaled") else ():
                 p.grad /= factor
-            norm = norm if early else clip(planted, model, optimizer)
+            if not early:
+                clip(planted, model, optimizer)
             optimizer.step()
-            extras = {} if norm is None else {"clip_norm": norm}
-            capture.step(loss=loss, batch={"ids": ids, "labels": labels}, **extras)
+            capture.step(loss=loss, batch={"ids": ids, "labels": labels})
             losses.append(loss.item())
     return losses
 

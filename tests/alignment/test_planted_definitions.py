@@ -27,7 +27,7 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "layernorm_eps_hidden": ("right", 0, "forward", "it uses eps = 1e-05 ("),
     "label_smoothing": ("right", 0, "layer", "label\\_smoothing is 0 in A and 0.1 in B"),
     "loss_sum": ("right", 0, "layer", "reduction is mean in A and sum in B"),
-    "tied_gradient_dropped": ("right", 0, "gradient", "in the backward pass: B leaves out `add`"),
+    "tied_gradient_dropped": ("right", 0, "gradient", "after the loss: B leaves out `add`"),
     "gradient_times_8": ("right", 0, "backward", "in B is 8 times that of A"),
     "no_bias_correction": ("plain_adam", 0, "update", "not correct the bias of m and v (proven)"),
     "adam_eps_hat": ("plain_adam", 0, "update", "adds eps to sqrt(v) before v is corrected"),
@@ -170,8 +170,7 @@ def test_clipping_is_read_from_gradients(runs: Path) -> None:
     assert scopes == ["global", "none", "group", "tensor", "global"]
     assert [clip.left_out for clip in clips.values() if clip][-2:] == [(), ("bias",)]
     assert clips["right"] is not None
-    for low, high in clips["right"].thresholds.values():  # 1e-6 is too little beside a norm of 11
-        assert low <= 0.5 <= high < low + 1e-6
+    assert clips["right"].threshold == pytest.approx((0.5, 0.5), rel=2.0**-9)
 
 
 def test_null_directions_are_listed(runs: Path) -> None:

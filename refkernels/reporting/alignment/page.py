@@ -94,8 +94,7 @@ def suspect(suspected: Record, words: Texts) -> str:
         return step + back + _called(suspected, words)
     if suspected["topic"] == "clip":
         details = suspected["details"]
-        sides = zip("AB", details["clips"], strict=True)
-        a, b = (_clip(run, clip, words, kind == "clip_eps_differs") for run, clip in sides)
+        a, b = (_clip(*side, words) for side in zip("AB", details["clips"], strict=True))
         early = words("cause:before_unscale", **details) if "scale" in details else ""
         return step + words("difference:clip", a=a, b=b) + early
     return step + difference(suspected, words)
@@ -125,8 +124,6 @@ def _parted(suspected: Record, words: Texts) -> str:
     if cause is None:
         return subject
     details = _several(cause["details"], words)
-    if "factor" in details:
-        details["factor"] = _whole(details["factor"])
     why = words(f"cause:{cause['word']}", run=cause["run"], **details)
     why += "" if cause["sure"] else words("unsure", other="AB".replace(cause["run"], ""))
     return subject + why
@@ -245,10 +242,10 @@ def _clips(alignment: Record, words: Texts) -> str:
     return "\n".join(f"- {_clip(run, clip, words)}{words['stop']}" for run, clip in sides if clip)
 
 
-def _clip(run: str, clip: Record, words: Texts, eps: bool = True) -> str:
-    """What a run does to its gradients, as a clause; `eps`: say what is added to the norm."""
+def _clip(run: str, clip: Record, words: Texts) -> str:
+    """What a run does to its gradients, as a clause."""
     numbers = words["and_also"].join(map(str, clip["divisors"]))
-    if numbers and not clip["thresholds"]:
+    if numbers:
         return words("clip:divided", run=run, numbers=numbers)
     if clip["scope"] in ("none", "other"):
         return words(f"clip:{clip['scope']}", run=run)
@@ -258,15 +255,10 @@ def _clip(run: str, clip: Record, words: Texts, eps: bool = True) -> str:
         return words("clip:constant", run=run, low=_roundest(*clip["constant"]))
     others = ", ".join(map(escaped, clip["left_out"][:3]))
     scope = words(f"scope:{'others' if others else clip['scope']}", names=others)
-    if not clip["thresholds"]:
+    if clip["threshold"] is None:
         return words("clip:unknown", run=run, scope=scope)
-    added = "both" if len(clip["thresholds"]) > 1 else next(iter(clip["thresholds"]))
-    low, high = next(iter(clip["thresholds"].values()))
-    middle, room = (low + high) / 2, 2.0**-10  # norms err by far less than their bounds
-    threshold = _roundest(max(low, middle * (1 - room)), min(high, middle * (1 + room)))
-    added = words[f"added:{added}"] if eps else ""
-    sentence = words("clip:threshold", run=run, scope=scope, threshold=threshold, added=added)
-    return sentence + words("clip:or_divided", numbers=numbers) if numbers else sentence
+    threshold = _roundest(*clip["threshold"])
+    return words("clip:threshold", run=run, scope=scope, threshold=threshold)
 
 
 def _within(low: float, high: float) -> str:
