@@ -1,5 +1,6 @@
 # make report   from nothing to a written report (report/report.html)
-# make test     from nothing to passed tests
+# make test     from nothing to passed tests; of long tables (tests/sampled.txt), a part
+# make all-tests   the same, and all rows of those tables
 # make check    style, types and the quick tests, without frameworks: for every edit, in a minute
 # make hunt     the tests on all examples and ten times the random ones, new ones, and all tests of
 #               operators that ONNX and PyTorch have; HUNT=100
@@ -40,7 +41,7 @@ NOTEBOOKS := --nbmake --nbmake-timeout=120 notebooks
 
 unexport PYTHONDONTWRITEBYTECODE  # pip compiles nothing ahead: what is imported is compiled once
 
-.PHONY: report test hunt check quick lint bench gpu docs table notebooks environments clean
+.PHONY: report test all-tests hunt check quick lint bench gpu docs table notebooks environments clean
 
 report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report shows a fault
@@ -49,6 +50,9 @@ report: environments
 test: export OPENBLAS_THREAD_TIMEOUT = 4
 test: environments
 	$(PYTEST) --dist worksteal --durations=30 $(NOTEBOOKS) tests
+
+all-tests: export REFKERNELS_HUNT = 1
+all-tests: test
 
 hunt: export REFKERNELS_HUNT = $(HUNT)
 hunt: export REFKERNELS_FUZZ_SEED = new

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hunting import EXAMPLES, HUNT
+from hunting import EXAMPLES, HUNT, left_out
 from hypothesis import HealthCheck, settings
 from plain_interpreter import PlainInterpreter
 from presence import missing
@@ -37,13 +37,32 @@ small.allowance.elements = 0
 cause.SECONDS = 0.0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that ask frameworks, or whose tests share explanations, come first: of several
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Rows are left to `make all-tests`, unless a test is asked for by its name.
+
+    Files that ask frameworks, or whose tests share explanations, come first: of several
     processes, the one that has the first tests starts the frameworks and explains, and the others
     take from its last ones."""
+    if "REFKERNELS_HUNT" not in os.environ and not any("::" in name for name in config.args):
+        left = set(left_out(items))
+        items[:] = [item for item in items if item not in left]
+        LEFT["rows"] = getattr(config, "workeroutput", LEFT)["rows"] = len(left)
     sessions = {"started", "plain", "explained_once"}
     asking = {item.path for item in items if sessions & {*getattr(item, "fixturenames", ())}}
     items.sort(key=lambda item: item.path.suffix != ".ipynb" and item.path not in asking)
+
+
+LEFT = {"rows": 0}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Each process of the tests leaves out the same rows, and says how many."""
+    LEFT["rows"] = getattr(node, "workeroutput", LEFT).get("rows", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    terminalreporter.write_line(f"{LEFT['rows']:,} rows of tests are left to `make all-tests`.")
 
 
 def pytest_collection_finish() -> None:

@@ -1,20 +1,48 @@
 """How far tests search: a run draws a few examples of each kind, and `make hunt` many more. Where
 a claim is made of many alike, a run tries some of each kind, and `make hunt` all (`one_in`).
 
-REFKERNELS_HUNT=10 multiplies their number by 10. REFKERNELS_FUZZ_SEED=new draws others than before;
-a failure names the seed that draws the same again.
+Of the rows of the tests in tests/sampled.txt a run asks one in so many, and says at its end how
+many it left out; `make all-tests` asks all, and so does a hunt. A test that is asked for by its
+name (file::test) is asked in full.
+
+REFKERNELS_HUNT=10 multiplies the examples by 10, and REFKERNELS_HUNT=1 is `make all-tests`.
+REFKERNELS_FUZZ_SEED=new draws others than before; a failure names the seed that draws the same
+again.
 """
 
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from pathlib import Path
 from typing import TypeVar
+from zlib import crc32
+
+import pytest
 
 T = TypeVar("T")
 
 HUNT = int(os.environ.get("REFKERNELS_HUNT", "1"))
 EXAMPLES = 30 * HUNT  # Hypothesis's, where a test does not say how many
+
+
+def shares() -> dict[str, int]:
+    """Of how many rows of a test in tests/sampled.txt a run asks one; 0 where it asks none."""
+    lines = (Path(__file__).parent / "sampled.txt").read_text("utf-8").splitlines()
+    words = (line.split() for line in lines if line and line[0] != "#")
+    return {name: int(share) for name, share in words}
+
+
+def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """The rows that a run leaves out: which, depends on the name of the test."""
+    asked, rows, left = shares(), Counter[str](), list[pytest.Item]()
+    for item in items:
+        name = item.nodeid.partition("[")[0].removeprefix("tests/")
+        if (share := asked.get(name)) is not None:
+            turn = rows[name] + crc32(name.encode())
+            left += [item] if share == 0 or turn % share else []
+            rows[name] += 1
+    return left
 
 
 def one_in(
@@ -26,16 +54,6 @@ def one_in(
         if HUNT > 1 or seen[kind(example)] % count == 0:
             chosen.append(example)
         seen[kind(example)] += 1
-    return chosen
-
-
-def covering(examples: Iterable[T], kinds: Callable[[T], Collection[Hashable]]) -> list[T]:
-    """The first examples that show each kind of theirs; in a hunt, all of them."""
-    chosen, seen = [], set[Hashable]()
-    for example in examples:
-        if HUNT > 1 or not seen.issuperset(kinds(example)):
-            chosen.append(example)
-        seen.update(kinds(example))
     return chosen
 
 

@@ -4,11 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 import refkernels
 from refkernels import registry
-from refkernels.ops.formulas import Formulas
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(21)
@@ -60,29 +58,6 @@ def test_a_slope_of_the_result_beside_a_lost_nan() -> None:
     explanation = refkernels.explain("selu", {"dy": dy, "x": x}, {"dx": dx}, {}, "backward")
     assert explanation.candidates[0].details["block"] == "dx[9:40]"
     assert "only in dx[9:40], and gives a number where an input is NaN" in explanation.summary
-
-
-def test_kernels_and_parts_share_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault's answer is certified once, and a kernel is explained as it is alone."""
-    x = RNG.standard_normal((6, 9)).astype(np.float32)
-    padded = np.exp(x) / (np.exp(x).sum(-1, keepdims=True) + np.float32(7))  # to 16 lanes
-    spoilt = np.where(np.arange(9) == 4, np.float32(np.nan), padded * np.float32(1.01))
-    kernels = {"padded": padded, "spoilt": spoilt, "again": padded * np.float32(1.0 + 2.0**-20)}
-    question, asked = ("softmax", {"x": x}), list[Any]()
-    certified = Formulas.certified
-
-    def counted(self: Formulas, direction: Any, formula: Any, *rest: Any) -> Any:
-        asked.append(formula)
-        return certified(self, direction, formula, *rest)
-
-    monkeypatch.setattr(Formulas, "certified", counted)
-    alone = {name: refkernels.explain(*question, y).to_dict() for name, y in kernels.items()}
-    number = len(asked)
-    together = refkernels.explain(*question, {n: {"y": y} for n, y in kernels.items()})
-    assert 0 < len(asked) - number < number
-    for name, kernel in together.kernels.items():
-        for key in ("verdict", "cause", "confidence"):
-            assert getattr(kernel, key) == alone[name][key]
 
 
 def test_a_cause_that_leaves_little_of_the_error_is_told_with_what_is_left() -> None:

@@ -1,5 +1,5 @@
 """A user's kernel is called by the names of its parameters: right kernels under the signatures that
-libraries have are right in an assertion, a measurement and a judgement, and what does not fit is
+libraries have are right in an assertion and a measurement, and what does not fit is
 unsupported."""
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from refkernels.frameworks.kernels import facts_of
 from refkernels.frameworks.remote import kernel_adapter
 from refkernels.frameworks.remote.kernel_adapter import FORMS, Unbound
 from refkernels.frameworks.synonyms import MEANINGS, SYNONYMS
-from refkernels.judging.judge import judge
 from refkernels.op import Direction, Op
 from refkernels.testing import cases
 
@@ -92,24 +91,6 @@ def test_a_right_kernel_is_right_in_an_assertion(folder: Path, number: int) -> N
                     reasons.append(str(skipped))
     assert passed
     assert all(reason.startswith(f"unsupported: {name} take") for reason in reasons)
-
-
-JUDGED = [("logits", "cross_entropy")]
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(number, id=f"{name} of {origin}")
-        for number, (name, origin, _, _) in enumerate(LIBRARY_SIGNATURES)
-        if HUNT > 1 or (origin, name) in JUDGED
-    ],
-)
-def test_a_right_kernel_is_right_in_a_judgement(folder: Path, number: int) -> None:
-    kernel = f"{folder}/kernel_{number}.py:{LIBRARY_SIGNATURES[number][0]}"
-    settings: dict[str, Any] = {"level": "quick", "mutants": False, "causes": False}
-    judgement = judge(kernel, seed=seed_of(number), **settings)
-    assert judgement.verdict == "right", judgement.reasons
 
 
 @pytest.mark.parametrize(

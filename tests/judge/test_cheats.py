@@ -47,7 +47,7 @@ BY_REASON = {  # the verdict, a reason among those given, and the cheats
         "one_pass_variance n_minus_one wrong_eps smoothing_ignored split_bfloat16 tanh_for_erf "
         "only_multiples_of_16 padding_leaks edges_repeated dilation_ignored last_channel_missed "
         "running_statistics running_variance_biased running_mean_stays statistics_kept "
-        "row_of_16_bits block_not_rescaled queries_in_pairs mean_left_out affine_left_out "
+        "row_of_16_bits mean_left_out queries_in_pairs block_not_rescaled affine_left_out "
         "statistics_of_a_sample half_statistics eps_outside_the_root one_element_in_a_thousand "
         "reads_the_judge wrong_beyond_100000_columns wrong_for_new_content small_factors_skipped "
         "large_numbers_lost one_tile_missed last_row_of_many half_in_long_rows window_of_keys "
