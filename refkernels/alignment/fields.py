@@ -18,8 +18,7 @@ _WORDS = {
 # cannot hold end with _hex.
 _KEYS = {
     "loss": "loss_hex", "gradient_norm": "gradient_norm_hex", "batch_hash": "hash.batch",
-    "parameters_hash": "hash.parameters", "gradients_hash": "hash.gradients", "chosen": "steps",
-    "draws": "random",
+    "parameters_hash": "hash.parameters", "gradients_hash": "hash.gradients", "draws": "random",
 }  # fmt: skip
 
 

@@ -81,7 +81,7 @@ class StepLine:
     captured: bool
     reason: str | None
     changed: tuple[Mapping[str, Any], ...] | None
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,19 +103,18 @@ class Rank:
     complete: bool
     framework: str
     versions: Mapping[str, str]
-    flags: Mapping[str, Any]
     rank: int
     world_size: int
-    chosen: tuple[int, ...]
-    notes: Mapping[str, Any]
     perturbed: Mapping[str, Any] | None
-    initial_parameters: str
     model: str
     parameters: Mapping[str, Parameter]
-    buffers: Mapping[str, Parameter]
     optimizer: Optimizer | None
-    layers: Mapping[str, Layer]
-    not_captured: tuple[str, ...]
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    initial_parameters: str = ""
+    buffers: Mapping[str, Parameter] = field(default_factory=dict)
+    layers: Mapping[str, Layer] = field(default_factory=dict)
+    not_captured: tuple[str, ...] = ()
     lines: tuple[StepLine, ...] = ()
     remarks: tuple[str, ...] = ()
     draws: Draws = field(default_factory=Draws)

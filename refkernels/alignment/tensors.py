@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -77,26 +76,29 @@ class TensorFile(Mapping[str, Array]):
         self.path = Path(path)
         try:
             with opened(self.path) as file:
-                size = os.fstat(file.fileno()).st_size
-                head = file.read(8)
-                length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
-                if not 2 <= length <= min(_LONGEST_HEADER, size - 8):
-                    raise self._error("its header's length does not fit the file")
-                text = file.read(length)
-        except ArrayFileError as error:
+                empty = not os.fstat(file.fileno()).st_size
+                content = np.empty(0, np.uint8) if empty else np.memmap(file, np.uint8, "r")
+        except (ArrayFileError, OSError) as error:
             raise CaptureError(str(error)) from None
-        self._begin = 8 + length
-        header = self._header(text)
+        length = int.from_bytes(content[:8].tobytes(), "little")
+        if not 2 <= length <= min(_LONGEST_HEADER, content.size - 8):
+            raise self._error("its header's length does not fit the file")
+        header = self._header(content[8 : 8 + length].tobytes())
         metadata = header.pop("__metadata__", {})
         if not isinstance(metadata, dict) or not all(
             isinstance(value, str) for value in metadata.values()
         ):
             raise self._error("its __metadata__ is not a mapping of strings to strings")
         self.metadata: dict[str, str] = metadata
-        self._entries = {name: self._entry(name, entry) for name, entry in header.items()}
-        self._check_spans(size - self._begin)
-        self._map: Array | None = None
-        self._files: dict[str, TensorFile] = {}  # of tensors that are repeated
+        self._content: dict[str, Array] = {}  # bytes
+        self._forms: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+        entries = {name: self._described(name, entry) for name, entry in header.items()}
+        spans = sorted(span for _, _, span in entries.values())
+        ends = [0, *(end for _, end in spans)]
+        if ends != [*(begin for begin, _ in spans), content.size - 8 - length]:
+            raise self._error("its tensors do not fill it, one behind the other")
+        for name, (dtype, shape, (begin, end)) in entries.items():
+            self._add(name, dtype, shape, content[8 + length :][begin:end])
         self._repeat(json_of(metadata.get("repeated", "{}"), f"{self.path}: repeated"), alone)
 
     def _error(self, reason: str) -> CaptureError:
@@ -111,7 +113,7 @@ class TensorFile(Mapping[str, Array]):
             raise self._error("its header is not a JSON object")
         return header
 
-    def _entry(self, name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
+    def _described(self, name: str, entry: Any) -> tuple[np.dtype[Any], list[int], list[int]]:
         if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
             raise self._error(f"{name!r} is not described by dtype, shape and data_offsets")
         dtype = STORED_AS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
@@ -120,14 +122,12 @@ class TensorFile(Mapping[str, Array]):
         shape, span = entry["shape"], entry["data_offsets"]
         if not _are_counts(shape) or not _are_counts(span) or len(span) != 2 or len(shape) > 32:
             raise self._error(f"{name!r} has a shape or offsets that are not whole numbers")
-        if span[1] - span[0] != math.prod(shape) * dtype.itemsize:
-            raise self._error(f"{name!r} has {span[1] - span[0]:,} bytes, but not that shape")
-        return dtype, tuple(shape), span[0], span[1]
+        return dtype, shape, span
 
-    def _check_spans(self, size: int) -> None:
-        spans = sorted(entry[2:] for entry in self._entries.values())
-        if [0, *(end for _, end in spans)] != [*(begin for begin, _ in spans), size]:
-            raise self._error("its tensors do not fill it, one behind the other")
+    def _add(self, name: str, dtype: np.dtype[Any], shape: list[int], content: Array) -> None:
+        if content.size != math.prod(shape) * dtype.itemsize:
+            raise self._error(f"{name!r} has {content.size:,} bytes, but not that shape")
+        self._forms[name], self._content[name] = (dtype, tuple(shape)), content
 
     def _repeat(self, repeated: Any, alone: bool) -> None:
         """Tensors with the bytes of another one, which this file holds once, or that of an earlier
@@ -136,7 +136,7 @@ class TensorFile(Mapping[str, Array]):
         for name, place in repeated.items() if isinstance(repeated, dict) else ():
             parts: list[Any] = place if isinstance(place, list) else []
             of, shape, *step = parts if len(parts) in (2, 3) else list[Any](("", 0))
-            if not _are_counts(step) or not _are_counts(shape) or name in self._entries:
+            if not _are_counts(step) or not _are_counts(shape) or name in self:
                 raise self._error(f"{name!r} does not repeat one of its tensors")
             if step and alone:
                 continue
@@ -144,38 +144,23 @@ class TensorFile(Mapping[str, Array]):
                 path = self.path.with_name(f"step_{step[0]:06d}.safetensors")
                 files[tuple(step)] = TensorFile(path, alone=True)
             file = files[tuple(step)]
-            if of not in file._entries:
+            if of not in file:
                 raise self._error(f"{name!r} does not repeat one of its tensors")
-            dtype, _, begin, end = file._entries[of]
-            if end - begin != math.prod(shape) * dtype.itemsize:
-                raise self._error(f"{name!r} has {end - begin:,} bytes, but not that shape")
-            self._entries[name] = dtype, tuple(shape), begin, end
-            self._files[name] = file
+            self._add(name, file._forms[of][0], shape, file._content[of])
 
     def __getitem__(self, name: str) -> Array:
-        dtype, shape, begin, end = self._entries[name]
-        if begin == end:
+        (dtype, shape), content = self._forms[name], self._content[name]
+        if not content.size:
             return np.empty(shape, dtype)
-        content = self._files.get(name, self)._content(begin, end)
         if dtype == np.bool_ and content.max() > 1:
             raise self._error(f"{name!r} is boolean and holds {content.max()}")
         return content.view(dtype).reshape(shape)
 
-    def _content(self, begin: int, end: int) -> Array:
-        if self._map is None:
-            try:
-                self._map = np.memmap(self.path, np.uint8, "r")
-            except (OSError, ValueError) as error:
-                raise CaptureError(f"{self.path} cannot be mapped ({error}).") from None
-        if self._map.size < self._begin + end:
-            raise self._error("it was cut off while it was read")
-        return self._map[self._begin + begin : self._begin + end]
-
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        return iter(self._forms)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._forms)
 
 
 def _are_counts(value: Any) -> bool:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+import refkernels
 from refkernels.arguments import as_function, as_list, as_mapping, as_path
 from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.contexts.shuffled import Shuffled
-from refkernels.training import writing
+from refkernels.records.files import write_whole
 from refkernels.training.steps import Arrays, Loss, Training
 
 Rate = Callable[[int], float]
@@ -39,7 +40,7 @@ def null_runs(
 ) -> list[Path]:
     """Make the runs to which `refkernels align A B --null FOLDER` compares two loss curves.
 
-    folder      each run is a folder in it (null_00, ...); complete runs of these settings are kept
+    folder      each run is a new folder in it (null_00, ...)
     loss        the definition: loss(xp, weights, batch), a formula such as that of examples/bert.py
     weights     the initial weights by name; they are rounded to float32
     batches     step s takes batch s mod len(batches)
@@ -52,8 +53,8 @@ def null_runs(
     The arithmetic is `refkernels.contexts.Shuffled`: float32, sums in random orders, every other
     operation rounded at random. The p-value holds if the roundings of A and B are no larger, which
     align checks on their captures (docs/align.md). Raises ValueError for an unknown optimizer or
-    weight, and for a folder with runs of other settings (a different formula is not noticed);
-    TypeError for an argument that is not a function, number or mapping.
+    weight, and for a folder with runs; TypeError for an argument that is not a function, number or
+    mapping.
     """
     place, formula = as_path(folder, "folder"), as_function(loss, "loss")
     all_batches, run_count = as_list(batches, "batches"), as_count(runs, "runs")
@@ -64,26 +65,21 @@ def null_runs(
     folders = []
     for number in range(run_count):
         run_folder = place / f"null_{number:02d}"
+        if run_folder.exists():
+            raise ValueError(f"{run_folder} is there already: choose another folder.")
         folders.append(run_folder)
         training = Training(
             Shuffled(first_seed * 100_003 + number), formula, as_mapping(weights, "weights"),
             optimizer, params, frozenset(undecayed), max_norm, way,
         )  # fmt: skip
-        run = writing.described(
-            getattr(formula, "__name__", "formula"), training.weights, optimizer,
-            {"lr": rate(0), **params}, list(undecayed),
-            notes={"arithmetic": training.xp.name, "max_norm": max_norm, "way": way},
-        )  # fmt: skip
-        if _is_complete(run_folder, run, all_batches, rate, step_count):
-            continue
         lines = []
         for step in range(step_count):
-            batch = all_batches[step % len(all_batches)]
-            loss_value = training.step(batch, rate(step))
-            lines.append(writing.line(step, loss_value, [rate(step)], batch))
+            loss_value = training.step(all_batches[step % len(all_batches)], rate(step))
+            lines.append(_line(step, loss_value, rate(step)))
             if not np.isfinite(loss_value):
                 break
-        writing.write_run(run_folder, run, lines)
+        notes = {"arithmetic": training.xp.name, "optimizer": optimizer, "max_norm": max_norm}
+        _write(run_folder / "rank_0", getattr(formula, "__name__", "formula"), lines, notes)
         progress(f"{run_folder.name}: {len(lines)} steps, last loss {lines[-1]['loss_hex']}")
     return folders
 
@@ -92,23 +88,25 @@ def _constant(lr: float, step: int) -> float:
     return lr
 
 
-def _is_complete(
-    folder: Path, run: Mapping[str, Any], batches: Sequence[Any], rate: Rate, steps: int
-) -> bool:
-    """Whether the folder holds this run with at least `steps` steps. Raises ValueError if it holds
-    a run of another training."""
-    try:
-        written = json.loads((folder / "rank_0" / "run.json").read_text("utf-8"))
-        text = (folder / "rank_0" / "steps.jsonl").read_text("utf-8")
-        lines = [json.loads(line) for line in text.splitlines()]
-    except (OSError, ValueError):
-        return False
-    expected = {**json.loads(json.dumps(run)), "complete": True}
-    same = written == expected and all(
-        line["lr"] == [rate(step)] and line["hash"]["batch"] == writing.hashed(batch)
-        for step, line in enumerate(lines)
-        for batch in [batches[step % len(batches)]]
-    )
-    if not same:
-        raise ValueError(f"{folder} is a run of another training: choose another folder.")
-    return len(lines) >= steps
+def _line(step: int, loss: float, lr: float) -> dict[str, Any]:
+    """The line of a step in steps.jsonl (docs/capture.md)."""
+    finite = loss if np.isfinite(loss) else None
+    return {
+        "step": step, "loss": finite, "loss_hex": float(loss).hex(), "loss_dtype": "float32",
+        "lr": [lr], "updates": 1, "captured": False,
+    }  # fmt: skip
+
+
+def _write(
+    folder: Path, model: str, lines: Sequence[Mapping[str, Any]], notes: Mapping[str, Any]
+) -> None:
+    """Write a whole run of one rank: its lines first, then run.json, which says that it is
+    complete."""
+    run = {
+        "format": "refkernels-capture", "format_version": 1, "complete": True, "rank": 0,
+        "world_size": 1, "framework": "refkernels", "model": model, "parameters": [],
+        "versions": {"refkernels": refkernels.__version__, "numpy": np.__version__},
+        "notes": dict(notes),
+    }  # fmt: skip
+    write_whole(folder / "steps.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    write_whole(folder / "run.json", json.dumps(run, indent=1) + "\n")

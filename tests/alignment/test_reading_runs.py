@@ -199,7 +199,7 @@ def test_steps_of_another_run_are_not_read(run: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}, "4 bytes, but not that shape"),
+        ({"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}, "8 bytes, but not that shape"),
         ({"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}, "one behind the other"),
         ({"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}, "do not fill it"),
         ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "not whole numbers"),
