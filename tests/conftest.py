@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hunting import EXAMPLES, HUNT, left_out
+from hunting import EXAMPLES, HUNT, LEFT, left_out
 from hypothesis import HealthCheck, settings
 from plain_interpreter import PlainInterpreter
 from presence import missing
@@ -46,13 +46,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "REFKERNELS_HUNT" not in os.environ and not any("::" in name for name in config.args):
         left = set(left_out(items))
         items[:] = [item for item in items if item not in left]
-        LEFT["rows"] = getattr(config, "workeroutput", LEFT)["rows"] = len(left)
+        LEFT["rows"] += len(left)
+        getattr(config, "workeroutput", LEFT)["rows"] = LEFT["rows"]
     sessions = {"started", "plain", "explained_once"}
     asking = {item.path for item in items if sessions & {*getattr(item, "fixturenames", ())}}
     items.sort(key=lambda item: item.path.suffix != ".ipynb" and item.path not in asking)
-
-
-LEFT = {"rows": 0}
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -289,3 +289,9 @@ def test_only_what_numba_types_has_no_types() -> None:
     decorators = [", ".join(map(ast.unparse, node.decorator_list)) for node in untyped]
     assert len(decorators) > 40
     assert all(text.startswith(("njit", "inner", "intrinsic")) for text in decorators)
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """pytest imports them by it."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert len({*names}) == len(names), {name for name in names if names.count(name) > 1}

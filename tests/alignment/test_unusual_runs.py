@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from captured import answer, run_script
+from hunting import sampled
 
 from refkernels.alignment import align
 from refkernels.alignment.verdict import decide_alone
@@ -52,17 +53,18 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("less", "itself"): ("different", "`sin`, `sub` of `body.1 (judged_training.py:"),
     ("nothing_dropped", "dropout"): ("different", "`bernoulli`, `div 0.9`, `mul` in"),
 }
+TRIED, TWO = sampled(3, RIGHT), sampled(3, PAIRS)
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("unusual")
-    names = [*RIGHT, *(f"{name}+" for name in RIGHT), *(name for pair in PAIRS for name in pair)]
+    names = [*TRIED, *(f"{name}+" for name in TRIED), *(name for pair in TWO for name in pair)]
     answer(run_script("torch", folder, "judged_training.py", *dict.fromkeys(names)))
     return folder
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", TRIED)
 def test_a_right_run_is_not_blamed(name: str, runs: Path) -> None:
     """Beside itself with one weight moved by an ulp, where its calls decide; and alone."""
     alignment = align(runs / name, runs / f"{name}+")
@@ -74,14 +76,9 @@ def test_a_right_run_is_not_blamed(name: str, runs: Path) -> None:
     assert page.markdown(alignment.to_dict(), "zh")
 
 
-@pytest.mark.parametrize("names", PAIRS, ids=" ".join)
+@pytest.mark.parametrize("names", TWO, ids=" ".join)
 def test_two_runs(names: tuple[str, str], runs: Path) -> None:
     alignment = align(*(runs / name for name in names))
     word, says = PAIRS[names]
     assert alignment.verdict.word == word, page.headline(alignment.to_dict())
     assert says in page.headline(alignment.to_dict())
-
-
-def test_another_rate_of_dropout_shows_in_its_calls(runs: Path) -> None:
-    suspects = align(runs / "dropout", runs / "dropout_more").verdict.suspects
-    assert [(one.a, one.b) for one in suspects if one.kind == "calls:constant"] == [("0.9", "0.8")]
