@@ -25,6 +25,7 @@ from refkernels.alignment.updates import read_updates
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.mode import with_default_fenv
+from refkernels.contexts import RoundedArithmetic
 from refkernels.diagnosis.code_lengths import steps
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.fit import Fit, fit
@@ -32,7 +33,7 @@ from refkernels.diagnosis.problem import Problem
 from refkernels.metrology.verdict import RmsErrors
 from refkernels.records.codec import number
 from refkernels.records.words import INSIDE, SOUND
-from refkernels.training.arithmetic import Answers
+from refkernels.training.steps import answers
 
 _FUNCTIONS_SEEN = "torch"  # the framework whose functions outside recorded layers the probe sees
 BIASED = 4.0  # standard deviations of the mean of signed errors
@@ -201,21 +202,18 @@ def judge_run(
     return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees_functions)
 
 
-def judge_questions(rank: Rank, step: int, answer: Answers) -> list[LocalJudgement]:
-    """Judges other kernels on a step's questions, the first of each op and pass. `answer` returns
-    their outputs, or None for an op that it does not know."""
+def judge_questions(rank: Rank, step: int, xp: RoundedArithmetic) -> list[LocalJudgement]:
+    """Judges an arithmetic on a step's questions, the first of each op and pass."""
     judged: list[LocalJudgement] = []
     judged_passes = set()
     for question in _questions(rank, step):
         if isinstance(question, Unjudged) or (question.op, question.direction) in judged_passes:
             continue
         judged_passes.add((question.op, question.direction))
-        arguments = question.op, question.direction, question.inputs, question.params
         try:
-            outputs = answer(*arguments)
-            if outputs is not None:
-                wanted = {name: outputs[name] for name in question.outputs if name in outputs}
-                judged += _judged(replace(question, outputs=wanted), None)
+            outputs = answers(xp, question.op, question.inputs, question.params, question.direction)
+            wanted = {name: outputs[name] for name in question.outputs if name in outputs}
+            judged += _judged(replace(question, outputs=wanted), None) if wanted else []
         except (ValueError, TypeError):
             continue
     return judged

@@ -23,7 +23,6 @@ from refkernels.alignment.run import Run
 from refkernels.alignment.tensors import grouped
 from refkernels.contexts import Shuffled
 from refkernels.diagnosis.fit import LIKE
-from refkernels.training.arithmetic import answers
 
 _FEW = 30  # a mean square of fewer errors is unreliable
 _SHARE = 1.0 / 3.0  # the least share of null runs from a framework that represents its runs
@@ -52,7 +51,7 @@ def noise_of(runs: Sequence[Run], local: Sequence[LocalTruth], nulls: Sequence[R
         return compared(sides, [judged[id(run)] for run in chosen])
     if all("arithmetic" in run.first.notes for run in nulls) and runs[0].first.steps:
         rank = runs[0].first
-        null_judgements = judge_questions(rank, rank.steps[0], answers(Shuffled(0)))
+        null_judgements = judge_questions(rank, rank.steps[0], Shuffled(0))
         return compared(sides, [null_judgements] * len(sides))
     return Noise(known=False)
 

@@ -2,9 +2,8 @@
 
     loss(xp, weights, batch) -> a value of one element
 
-The update is the formula of an op of `refkernels.optimizer_ref`, the clipping that of
-`refkernels.clip_ref`, both in the same context. They run over all parameters concatenated, as in
-the judged captures; an op whose step depends on a tensor's norm (lamb) runs tensor by tensor.
+The update of each weight is the formula of an op of `refkernels.optimizer_ref`, the clipping of all
+gradients that of `refkernels.clip_ref`, both in the same context.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from refkernels import registry
 from refkernels.contexts import Gradient, RoundedArithmetic
 from refkernels.contexts.gradient import Taped
 from refkernels.contexts.working import RoundedValue
-from refkernels.op import Op
-from refkernels.training.arithmetic import answers
+from refkernels.op import Direction
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -31,7 +29,6 @@ _STATES = {  # the states that an optimizer keeps, zeros before the first step
     "adagrad": ("accum",), "lion": ("m",),
 }  # fmt: skip
 OPTIMIZERS = tuple(_STATES)
-_TENSOR_BY_TENSOR = ("lamb",)  # the step depends on norms of single tensors
 
 
 @dataclass
@@ -53,7 +50,7 @@ class Training:
     max_norm: float | None = None
     way: str = "eps"
     taken: int = 0
-    state: dict[str, dict[str, Array]] = field(default_factory=dict)
+    state: dict[tuple[str, str], Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.optimizer not in _STATES:
@@ -86,54 +83,37 @@ class Training:
         """The gradients, clipped by their global norm."""
         if self.max_norm is None:
             return dict(gradients)
-        sizes = [gradient.size for gradient in gradients.values()]
-        tensor = np.repeat(np.arange(len(sizes)), sizes)
-        inputs = {"grads": _joined(gradients), "tensor": tensor}
+        flat = [gradient.reshape(-1) for gradient in gradients.values()]
+        tensor = np.repeat(np.arange(len(flat)), [gradient.size for gradient in flat])
+        inputs = {"grads": np.concatenate(flat), "tensor": tensor}
         params = {"max_norm": self.max_norm, "way": self.way}
-        outputs = self._read("clip_by_global_norm", inputs, params)
-        return _split(outputs["clipped"], gradients)
+        clipped = answers(self.xp, "clip_by_global_norm", inputs, params)["clipped"].reshape(-1)
+        parts = np.split(clipped, np.cumsum([gradient.size for gradient in flat])[:-1])
+        pairs = zip(parts, gradients.items(), strict=True)
+        return {name: part.reshape(like.shape) for part, (name, like) in pairs}
 
     def update(self, gradients: Arrays, lr: float) -> None:
         """Update the weights by one step of the optimizer."""
         self.taken += 1
-        decayed = [name for name in self.weights if name not in self.undecayed]
-        for names in (decayed, [name for name in self.weights if name in self.undecayed]):
-            groups = [[name] for name in names] if self.optimizer in _TENSOR_BY_TENSOR else [names]
-            for group in groups:
-                if group:
-                    self._update_group(group, gradients, lr, names is decayed)
-
-    def _update_group(self, names: list[str], gradients: Arrays, lr: float, decayed: bool) -> None:
-        params = dict(self.params, lr=lr)
-        op = _op(self.optimizer)
-        if "step" in op.params:
-            params["step"] = self.taken
-        if not decayed:
-            params["weight_decay"] = 0.0
-        weights = {name: self.weights[name] for name in names}
-        inputs = {"param": _joined(weights), "grad": _joined({n: gradients[n] for n in names})}
-        states = _STATES[self.optimizer]
-        if self.optimizer == "sgd" and params.get("momentum"):
+        states, op = _STATES[self.optimizer], registry.get(self.optimizer)
+        if self.optimizer == "sgd" and self.params.get("momentum"):
             states = ("buf",)
-        for state_name in states:
-            stored = self.state.setdefault(state_name, {})
-            zeros = {name: np.zeros_like(self.weights[name]) for name in names}
-            inputs[state_name] = _joined({name: stored.get(name, zeros[name]) for name in names})
-        outputs = self._read(self.optimizer, inputs, params)
-        self.weights |= _split(outputs["param"], weights)
-        for state_name in states:
-            self.state[state_name] |= _split(outputs[state_name], weights)
-
-    def _read(self, op: str, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, Array]:
-        """The outputs of an op's first form in this arithmetic."""
-        return answers(self.xp)(op, "forward", inputs, params) or {}
+        for name, weight in self.weights.items():
+            params = {
+                **self.params,
+                "lr": lr,
+                **({"step": self.taken} if "step" in op.params else {}),
+            }
+            if name in self.undecayed:
+                params["weight_decay"] = 0.0
+            kept = {word: self.state.get((name, word), np.zeros_like(weight)) for word in states}
+            inputs = {"param": weight, "grad": gradients[name], **kept}
+            outputs = answers(self.xp, self.optimizer, inputs, params)
+            self.weights[name] = outputs["param"]
+            self.state |= {(name, word): outputs[word] for word in states}
 
     def _stored(self, array: Any) -> Array:
         return _data(self.xp.store(self.xp.array(np.asarray(array))))
-
-
-def _op(name: str) -> Op:
-    return registry.get(name)
 
 
 def _data(value: Any) -> Array:
@@ -141,14 +121,14 @@ def _data(value: Any) -> Array:
     return value.data
 
 
-def _joined(arrays: Arrays) -> Array:
-    return np.concatenate([array.reshape(-1) for array in arrays.values()])
-
-
-def _split(flat: Array, like: Arrays) -> dict[str, Array]:
-    ends = np.cumsum([array.size for array in like.values()])[:-1]
-    parts = np.split(flat.reshape(-1), ends)
-    return {
-        name: part.reshape(array.shape)
-        for part, (name, array) in zip(parts, like.items(), strict=True)
-    }
+def answers(
+    xp: RoundedArithmetic, op: str, inputs: Arrays, params: Mapping[str, Any],
+    direction: Direction = "forward",
+) -> dict[str, Any]:  # fmt: skip
+    """The outputs of an op's first form in an arithmetic, by name; none of an op that is no
+    formula."""
+    formulas = registry.get(op).definition
+    if formulas is None:
+        return {}
+    first = formulas.first(direction)
+    return formulas.computed(direction, first, inputs, params, xp.format, xp)
