@@ -38,7 +38,7 @@ def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     """The rows that a run leaves out: which, depends on the name of the test."""
     asked, rows, left = shares(), Counter[str](), list[pytest.Item]()
     for item in items:
-        name = item.nodeid.partition("[")[0].removeprefix("tests/")
+        name = item.nodeid.partition("[")[0]
         if (share := asked.get(name)) is not None:
             turn = rows[name] + crc32(name.encode())
             left += [item] if share == 0 or turn % share else []

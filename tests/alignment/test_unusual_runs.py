@@ -53,7 +53,7 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("less", "itself"): ("different", "`sin`, `sub` of `body.1 (judged_training.py:"),
     ("nothing_dropped", "dropout"): ("different", "`bernoulli`, `div 0.9`, `mul` in"),
 }
-TRIED, TWO = sampled(3, RIGHT), sampled(3, PAIRS)
+TRIED, TWO = sampled(3, RIGHT), sampled(4, PAIRS)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from refkernels.op import Direction
 Array = npt.NDArray[Any]
 PRICE = 8.0  # log2 of 256 models tried
 SEED = np.array([[-1.83965693, -1.82964566]], np.float32)
-KERNELS = int(os.environ.get("REFKERNELS_CALIBRATION", "80"))
+KERNELS = int(os.environ.get("REFKERNELS_CALIBRATION", "40"))
 
 
 def lengths(steps: list[float], spread: float = 0.5) -> Array:
