@@ -285,19 +285,29 @@ def _compared_arrays(
         if array_a.shape != array_b.shape or array_a.dtype.kind not in "fV" or not array_a.size:
             continue
         digits = 2.0 ** (-min(formats.of(array_a).p, formats.of(array_b).p) / 2)
+        if floor == 0.0 and math.inf in (norm(array_a), norm(array_b)):
+            array_a, array_b = _squeezed(array_a), _squeezed(array_b)
         norms = norm(array_a), norm(array_b) / scale
         size = max(norms[0], math.sqrt(digits) * floor)
         if not 0.0 < size < math.inf or not math.isfinite(norms[1]):
             continue
         if max(norms) <= _CANCELLED * digits * floor:
             continue
-        if scale == 1.0 and np.array_equal(array_a, array_b):
-            yield _Comparison(stage, where, what, 0.0, 1.0, digits)
-            continue
         values_a, values_b = array_a.astype(np.float64), array_b.astype(np.float64) / scale
         apart = norm(values_b - values_a) / size
+        small_a, small_b = (x if floor else _squeezed(x) for x in (values_a, values_b))
+        beside = norm(small_b - small_a) / max(norm(small_a), size if floor else 0.0)
         factor = float(np.vdot(values_a, values_b)) / size**2
         larger = max(abs(factor), 1.0 / abs(factor)) if factor else 0.5
         multiple = array_a.size > 1 or math.isclose(larger, round(larger), rel_tol=digits)
         multiple &= norm(values_b - factor * values_a) <= digits * size * abs(factor)
-        yield _Comparison(stage, where, what, apart, factor if multiple else None, digits)
+        multiple &= beside <= digits or apart > digits
+        apart, known = max(apart, beside), factor if multiple else None
+        yield _Comparison(stage, where, what, apart, known, digits)
+
+
+def _squeezed(array: Array) -> Array:
+    """x / (1 + |x|): what is small shows beside a mask's large numbers, or infinities."""
+    x = array.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(np.isinf(x), np.sign(x), x / (1.0 + np.abs(x))))

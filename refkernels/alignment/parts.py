@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +22,6 @@ from refkernels.alignment.tensors import grouped, norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
-Word = Literal[
-    "sum_of_parts", "sum_over_ranks", "not_reduced", "partly_reduced", "mean_of_means",
-    "loss_scale", "multiple", "kept_gradients",
-]  # fmt: skip
-
 SUMMED = 2.0**-12  # relative: the weight of a rank's gradient in a sum, or a mean
 
 
@@ -35,7 +30,7 @@ class FactorCause:
     """Why one run's gradients are multiples of the other's. `sure`: whether the other run cannot
     do the reverse, since it has other parts."""
 
-    word: Word
+    word: str
     run: str
     details: Mapping[str, Any] = field(default_factory=dict)
     sure: bool = True
@@ -265,7 +260,7 @@ def _cause_of_one_factor(
     elements may come from a sum in place of a mean, and is not taken for a loss scale."""
     for side, other in zip(sides, sides[::-1], strict=True):
         ranks, calls = len(side.calls), side.calls[0]
-        candidates: list[tuple[Word, int]] = []
+        candidates: list[tuple[str, int]] = []
         if calls > 1:
             candidates = [("sum_of_parts", ranks * calls), ("sum_of_parts", calls)]
         if ranks > 1 and np.allclose(side.weights, 1.0, SUMMED, 0.0):

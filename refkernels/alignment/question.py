@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from refkernels.op import Direction
 
 Array = npt.NDArray[Any]
 Stage = Literal["forward", "backward", "clip", "update"]
-STAGES: tuple[Stage, ...] = ("forward", "backward", "clip", "update")  # in a step's order
+STAGES: tuple[Stage, ...] = get_args(Stage)  # in a step's order
 
 
 @dataclass(frozen=True)

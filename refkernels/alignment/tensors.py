@@ -83,7 +83,10 @@ class TensorFile(Mapping[str, Array]):
         length = int.from_bytes(content[:8].tobytes(), "little")
         if not 2 <= length <= min(_LONGEST_HEADER, content.size - 8):
             raise self._error("its header's length does not fit the file")
-        header = self._header(content[8 : 8 + length].tobytes())
+        text = content[8 : 8 + length].tobytes().decode("utf-8", "replace")
+        header = json_of(text, f"{self.path}: its header")
+        if not isinstance(header, dict):
+            raise self._error("its header is not a JSON object")
         metadata = header.pop("__metadata__", {})
         if not isinstance(metadata, dict) or not all(
             isinstance(value, str) for value in metadata.values()
@@ -103,15 +106,6 @@ class TensorFile(Mapping[str, Array]):
 
     def _error(self, reason: str) -> CaptureError:
         return CaptureError(f"{self.path} is not a whole safetensors file: {reason}.")
-
-    def _header(self, text: bytes) -> dict[str, Any]:
-        try:
-            header = codec.loads(text.decode("utf-8"))
-        except ValueError as error:
-            raise self._error(f"its header is not JSON ({error})") from None
-        if not isinstance(header, dict):
-            raise self._error("its header is not a JSON object")
-        return header
 
     def _described(self, name: str, entry: Any) -> tuple[np.dtype[Any], list[int], list[int]]:
         if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:

@@ -2,6 +2,7 @@
 null runs that do not round as the runs do."""
 
 import dataclasses
+from itertools import product
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from refkernels import registry
-from refkernels.alignment.comparison import _Comparison, _resolved, coarse_places
+from refkernels.alignment.comparison import _compared_arrays, _Comparison, _resolved, coarse_places
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise, compared, representative
@@ -78,6 +79,17 @@ def test_a_layer_computed_in_a_narrower_format_is_not_where_two_definitions_part
     resolved = [pair.digits for pair in _resolved(pairs, 0, coarse)]
     assert resolved == [close, 2.0**-12, 2.0**-12]
     assert [pair.digits for pair in _resolved(pairs, 1, coarse)] == [close] * 3
+
+
+def test_what_is_beside_a_mask_is_compared() -> None:
+    """Scores, some of which a mask makes very small, or infinite."""
+    scores = np.random.default_rng(2).standard_normal((3, 40)).astype(np.float32)
+    for mask, factor in product((-1e4, -np.inf), (np.float32(1.5), np.float32(1.0 + 1e-6))):
+        masked = np.where(scores > 0.5, np.float32(mask), 0)
+        given = {"0": scores + masked}, {"0": factor * scores + masked}
+        (pair,) = _compared_arrays("forward", "soft", "inputs", *given)
+        assert (pair.apart > pair.digits) == (factor == 1.5)
+        assert pair.factor is None or factor != 1.5
 
 
 def test_runs_that_round_alike_leave_p_as_it_is() -> None:
