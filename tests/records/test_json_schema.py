@@ -72,7 +72,7 @@ def test_the_schema_refuses_what_a_reader_refuses() -> None:
     records = [*MEASURED, *sweep_pages.RECORDS, explained, {"schema": 1, "kind": "song"}]
     counts: Counter[bool] = Counter()
     batch: list[dict] = []
-    for number in range(750 * HUNT):
+    for number in range(250 * HUNT):
         record = mutations.mutated(records[number % len(records)], random)
         if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
             continue
@@ -86,7 +86,7 @@ def test_the_schema_refuses_what_a_reader_refuses() -> None:
         valid = VALIDATOR.is_valid({**record, "schema": SCHEMA})
         assert valid == (complaint is None or "exceed" in complaint), (record["kind"], complaint)
         counts[valid] += 1
-    assert min(counts[True], counts[False]) > 100, counts
+    assert min(counts[True], counts[False]) > 30, counts
     right = [read for read in batch if schema.complaint(read) is None]
     assert schema.valid(right)
     for wrong in (read for read in batch if schema.complaint(read) is not None):
