@@ -64,6 +64,7 @@ def departure(
     for values that depend on random numbers. `coarse`: those of `coarse_places`. Of the suspect,
     `apart`: the norm of the difference over that of A's value; `factor`: B's value over A's, if one
     is a multiple of the other; `parted`: how many of the `places` in this stage diverge likewise;
+    `last`: the layer whose outputs agree before it;
     `cause`: other weights of whole parts of the batch, a `FactorCause`."""
     a, b = run_a.first, run_b.first
     if a.draws.outside or b.draws.outside:
@@ -116,12 +117,14 @@ def _departure(
         return None
     same_stage = [pair for pair in pairs if pair.stage == parted.stage]
     same = [pair for pair in same_stage if pair.apart > pair.digits and _same_factor(pair, parted)]
-    return _suspect(line_a.step, parted, len(same), len(same_stage))
+    before = [pair.where for pair in pairs[: pairs.index(parted)] if pair.what == "outputs"]
+    last = before[-1] if before and parted.what in ("inputs", "loss") else ""
+    return _suspect(line_a.step, parted, len(same), len(same_stage), last)
 
 
-def _suspect(step: int, parted: _Comparison, alike: int, places: int) -> Suspect:
+def _suspect(step: int, parted: _Comparison, alike: int, places: int, last: str = "") -> Suspect:
     details = {"what": parted.what, "apart": parted.apart, "factor": parted.factor, "cause": None}
-    details |= {"parted": alike, "places": places}
+    details |= {"parted": alike, "places": places, "last": last}
     return Suspect(parted.stage, parted.where, step=step, kind="parted", details=details)
 
 

@@ -25,7 +25,6 @@ class Parameter:
     dtype: str
     trainable: bool = False
     group: int | None = None
-    device: str = ""
 
 
 @dataclass(frozen=True)

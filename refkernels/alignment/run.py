@@ -12,17 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from refkernels.alignment.fields import read_object
-from refkernels.alignment.recorded import Group, Layer, Optimizer, Parameter, Rank, StepLine
+from refkernels.alignment.recorded import Layer, Rank, StepLine
 from refkernels.alignment.steps import FORMAT, FORMAT_VERSION, LayerCall, StepTensors, open_step
 from refkernels.alignment.tensors import CaptureError, grouped, json_of
 from refkernels.arguments import as_path
 from refkernels.records.array_files import ArrayFileError, opened
 from refkernels.suggestion import path_shown
 
-__all__ = [
-    "CaptureError", "Group", "Layer", "LayerCall", "Optimizer", "Parameter", "Rank", "Run",
-    "StepLine", "StepTensors",
-]  # fmt: skip
+__all__ = ["CaptureError", "Layer", "LayerCall", "Rank", "Run", "StepLine", "StepTensors"]
 
 _RANK = re.compile(r"rank_(\d{1,9})")
 

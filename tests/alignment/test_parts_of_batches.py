@@ -19,10 +19,7 @@ ROWS, WIDTH, INNER = 6, 5, 3
 X, DY = RNG.standard_normal((2, ROWS, WIDTH)).astype(np.float32)
 WEIGHT = RNG.standard_normal((WIDTH, INNER)).astype(np.float32)
 PAIR = Matched({"layer": "layer"}, {"w": "w"}, (), ())
-
-
-def layer(name: str, kind: str) -> Layer:
-    return Layer(name, kind, kind, 1, True, True, {}, {}, {}, ())
+LAYER = Layer("layer", "Linear", "Linear", 1, True, True, {}, {}, {}, ())
 
 
 def run(parts: list[list[slice]], counted: list[float], scale: float = 1.0) -> Any:
@@ -44,7 +41,7 @@ def run(parts: list[list[slice]], counted: list[float], scale: float = 1.0) -> A
             SimpleNamespace(
                 steps=(0,), tensors=lambda step, tensors=tensors: tensors, parameters={"w": None},
                 lines=[SimpleNamespace(step=0, rows=None)],
-                layers={"layer": layer("layer", "Linear")},
+                layers={"layer": LAYER},
                 world_size=len(parts), contains=lambda name: False,
             )
         )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from refkernels import registry
+from refkernels.alignment import comparison
 from refkernels.alignment.comparison import _compared_arrays, _Comparison, _resolved, coarse_places
 from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
@@ -17,6 +18,7 @@ from refkernels.alignment.noise import Noise, compared, representative
 from refkernels.alignment.question import Place
 from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import decide
+from refkernels.reporting.alignment import page
 from refkernels.training import curves
 
 
@@ -90,6 +92,18 @@ def test_what_is_beside_a_mask_is_compared() -> None:
         (pair,) = _compared_arrays("forward", "soft", "inputs", *given)
         assert (pair.apart > pair.digits) == (factor == 1.5)
         assert pair.factor is None or factor != 1.5
+
+
+def test_the_last_layer_that_agrees_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    forms = ("o", "outputs", 0.0, 1.0, 1e-3), ("norm", "inputs", 0.4, None, 1e-3)
+    pairs = [_Comparison("forward", *form) for form in forms]
+    monkeypatch.setattr(comparison, "_comparisons", lambda *_: pairs)
+    run, line = SimpleNamespace(first=None), SimpleNamespace(step=0)
+    found = comparison._departure(run, run, (), Matched({}, {}, (), ()), line, line, {})
+    assert page.suspect(dataclasses.asdict(found), page.words_of("en")).endswith(
+        "the input of `norm` in B differs from A's by 0.4 of its norm, and everything before it "
+        "agrees, up to the output of `o`"
+    )
 
 
 def test_runs_that_round_alike_leave_p_as_it_is() -> None:

@@ -120,7 +120,8 @@ def _parted(suspected: Record, words: Texts) -> str:
         shown = {name: departure[name] for name in ("parted", "places")}
         subject = words("parted_factor", what=subject, factor=_whole(factor), **shown)
     elif cause is None:
-        return words("parted", what=subject, apart=_short(departure["apart"]))
+        last = words("parted:last", last=code(departure["last"])) if departure["last"] else ""
+        return words("parted", what=subject, apart=_short(departure["apart"])) + last
     if cause is None:
         return subject
     details = _several(cause["details"], words)
@@ -145,7 +146,7 @@ def difference(differing: Record, words: Texts) -> str:
     runs = differing["details"].get("schedules", ())
     shown = [_schedule(run, words, _roundest) for run in runs]
     moved = _moved(differing["details"], words)
-    if not moved and len(set(shown)) > 1 and all(numbers for _, numbers in shown):
+    if not moved and len(set(shown)) > 1 and all(numbers != "–" for _, numbers in shown):
         for run, (schedule, numbers) in zip("AB", shown, strict=True):
             said += words("follows", run=run, schedule=schedule, numbers=numbers)
     return said + moved
@@ -383,9 +384,7 @@ def rates(record: Record, lang: str = "en") -> str:
     """The schedules of printed learning rates, and the first step at which two runs part."""
     words = words_of(lang)
     shown = (_schedule(run, words, _within) for run in record["runs"])
-    rows = [
-        [name, said, numbers or "–"] for name, (said, numbers) in zip("AB", shown, strict=False)
-    ]
+    rows = [[name, *cells] for name, cells in zip("AB", shown, strict=False)]
     table = grid(words["rates_columns"], rows, "lll")
     if "parted" not in record:
         return table
@@ -406,4 +405,4 @@ def _schedule(run: Record, words: Texts, number: Callable[..., str]) -> tuple[st
     keys = own.get(schedule["decay"], ""), "milestones", "restarts", "cosine_warmup"
     held = {key: schedule[key] for key in keys if schedule.get(key)}
     shown += [f"`{k}` {f'{v:.4g}' if isinstance(v, float) else v}" for k, v in held.items()]
-    return words["and_also"].join(filter(None, said)), "; ".join(shown)
+    return words["and_also"].join(filter(None, said)), "; ".join(shown) or "–"
