@@ -44,16 +44,12 @@ class Run:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What is missing or damaged, over all ranks."""
-        world_sizes = {rank.world_size for rank in self.ranks}
         remarks = [remark for rank in self.ranks for remark in rank.remarks]
-        if len(world_sizes) > 1:
-            remarks.append(
-                f"The ranks of {self.folder} give different world sizes: {sorted(world_sizes)}."
-            )
-        missing = sorted(set(range(max(world_sizes))) - {rank.rank for rank in self.ranks})[:9]
+        size = max(rank.world_size for rank in self.ranks)
+        missing = sorted(set(range(size)) - {rank.rank for rank in self.ranks})[:9]
         if missing:
             listed = ", ".join(map(str, missing))
-            remarks.append(f"{self.folder} lacks these ranks of {max(world_sizes)}: {listed}.")
+            remarks.append(f"{self.folder} lacks these ranks of {size}: {listed}.")
         return tuple(remarks)
 
     @classmethod

@@ -12,7 +12,7 @@ from capture import Capture
 from torch import nn
 
 D, HEADS, WORDS, LENGTH = 32, 4, 24, 10
-TIED = "tied", "untied", "unmasked", "joined", "pairs", "unshifted"  # word 0 is padding
+TIED = "tied", "untied", "unmasked", "joined", "pairs", "unshifted", "squared"  # 0 is padding
 
 
 class Norm(nn.Module):
@@ -153,6 +153,8 @@ def train(how):
             share = (labels[part] != -100).sum() / counted if how == "joined" else 1.0
             if how == "counted":
                 one = -z.log_softmax(-1).gather(1, labels.reshape(-1, 1)).sum() / ids.numel()
+            elif how == "squared":
+                one = F.mse_loss(z.softmax(-1), F.one_hot(labels.reshape(-1).clamp(0), WORDS) * 1.0)
             else:
                 one = F.cross_entropy(z, labels[part].reshape(-1)) * share
             one.backward()

@@ -42,6 +42,7 @@ TIED = {  # a model whose head has its embedding's weights: the verdict, what is
     "untied": ("different", "untied"),
     "unmasked": ("different", "left_out"),
     "unshifted": ("different", "constant"),  # where a slice ends: each word is its own label
+    "squared": ("different", "parts"),  # another loss
 }
 TRIED = sampled(3, MISTAKES)
 MANY = """
@@ -108,9 +109,11 @@ def test_a_mistake_of_a_port_is_found_wherever_it_is(name: str, runs: Path) -> N
 @pytest.mark.parametrize("name", TIED)
 def test_weights_that_are_shared_joined_or_in_another_order(name: str, runs: Path) -> None:
     pair, nothing = (Run.read(runs / "tied"), Run.read(runs / name)), LocalTruth((), (), ())
-    verdict = conclude(pair, (nothing, nothing)).verdict
+    alignment = conclude(pair, (nothing, nothing))
+    verdict, headline = alignment.verdict, page.headline(alignment.to_dict())
     told = verdict.first.kind.removeprefix("calls:") if verdict.first else ""
     assert (verdict.word, told) == TIED[name]
+    assert ("from there on A alone has log\\_softmax, nll\\_loss" in headline) == (told == "parts")
 
 
 def test_the_headline_says_the_call_and_both_values(runs: Path) -> None:

@@ -81,7 +81,7 @@ def clips(
     return clip
 
 
-@pytest.mark.parametrize(("count", "times"), [(40, 9), (3000, 3), (30_000, 3)])
+@pytest.mark.parametrize(("count", "times"), [(40, 9), (3000, 3), (100_000, 1)])
 def test_a_threshold_is_known_in_every_order_of_summation(count: int, times: int) -> None:
     """With 1e-6 added to the norm and without; thresholds as people write them, and any."""
     rng = np.random.default_rng(count)
@@ -96,15 +96,6 @@ def test_a_threshold_is_known_in_every_order_of_summation(count: int, times: int
         ]  # fmt: skip
         assert clip_difference(two[0], two[1]) is None
         assert kind(clips(0.99 * threshold, 0.0, 3.0 * threshold), two[0]) == "clip_threshold"
-
-
-def test_a_less_accurate_norm_is_the_same_clip_and_another_threshold_is_not() -> None:
-    right, half, plain = (
-        clips(threshold, 0.0, count=100_000, order=order)
-        for threshold, order in ((1.0, "wide"), (0.5, "wide"), (1.0, "sequential"))
-    )
-    assert kind(right, plain) == ""
-    assert kind(right, half) == kind(plain, half) == "clip_threshold"
 
 
 def test_a_run_whose_gradients_are_below_the_threshold_may_clip_as_the_other_does() -> None:

@@ -360,7 +360,11 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             pair.refresh(b)
             continue
         if best is None:
-            found.append(described(pair, b, {"edit": "parts", "call": first}, first))
+            named = [words(makers(side, some)) for side, some in ((a, mine), (b, its))]
+            alone = [[w for w in named[k] if w not in named[1 - k]] for k in (0, 1)]
+            told = {"edit": "parts", "call": first, "a": ", ".join(alone[0] or named[0])}
+            told["b"] = ", ".join(alone[1] or named[1])
+            found.append(described(pair, b, told, first))
             return False
         told, edit = best
         if is_replacement(best):
