@@ -69,7 +69,7 @@ def judge(
     if resume:
         refuse("--resume continues a folder of kernels, and this is one kernel.")
     asked["times"] = times
-    with refusing():
+    with shown("judging") as (asked["progress"], _), refusing():
         if task is not None:
             names = [kernel]
             if abi or python:

@@ -62,7 +62,9 @@ class Drawer:
     @cached_property
     def roles(self) -> InputRoles:
         """Positive is an input that is never negative with the op's own params; if it is nowhere
-        beside these, one that is never negative at all."""
+        beside these, one that is never negative at all. Inputs of a fixed shape that no case has
+        are left out: the parameters of a program, which have their own values."""
+        given = {name for case in self.cases.all for name in self.cases.built(case)[0]}
         signs = dict[tuple[bool, str], bool]()
         for arrays, params in map(self.cases.built, self.cases.all[:16]):
             for key in ((params == self.op.params, n) for n, a in arrays.items() if is_float(a)):
@@ -70,7 +72,10 @@ class Drawer:
                 signs[key] = signs.get(key, False) or bool(np.any((array < 0) & np.isfinite(array)))
         by_name = {name: negative for (_, name), negative in sorted(signs.items())}
         positive = frozenset(name for name, negative in by_name.items() if not negative)
-        return data.roles_of(self.op, self.direction, positive)
+        roles = data.roles_of(self.op, self.direction, positive)
+        known = ((n, a, "".join(a.own)) for n, a in roles.arguments.items())
+        taken = {n: a for n, a, own in known if n in given or not (a.optional and own.isdigit())}
+        return replace(roles, arguments=taken)
 
     @cached_property
     def below_one(self) -> set[str]:
@@ -231,7 +236,7 @@ class Drawer:
 
     def _repeated(self, inputs: Mapping[str, Any], axis: str, least: int) -> dict[str, Any]:
         """The inputs with an axis, the first leading one or a letter, repeated until it is so long,
-        in all that have it."""
+        in all that have it; none if one of them had too many elements."""
         places, repeated = dict[str, int](), dict(inputs)
         for name, array in inputs.items():
             own = self.roles.arguments[name].own
@@ -242,6 +247,8 @@ class Drawer:
         for name, place in places.items():
             n = inputs[name].shape[place]
             indices = np.arange(-(-least // n) * n) % n
+            if inputs[name].size // n * indices.size > MOST:
+                return {}
             repeated[name] = np.ascontiguousarray(np.take(inputs[name], indices, place))
         return repeated
 
@@ -445,14 +452,14 @@ class Drawer:
             fitting = [] if self.free or built[1] == dict(self.op.params) else own
 
     def _fitting(self, size: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """The cases that are no larger than a round's, with as many axes as the kernel takes."""
-        axes = AXES if self.free else self.domain.axes
-        return [
-            built
-            for built in map(self.cases.built, self.cases.all)
-            if 0 < elements(built[0]) <= ELEMENTS[size]
-            and (axes == AXES or first_axes(built[0]) in axes)
-        ]
+        """The cases with as many axes as the kernel takes that are no larger than a round's, or
+        else the smallest."""
+        axes, built = self.domain.axes, [*map(self.cases.built, self.cases.all)]
+        if not (self.free or axes == AXES):
+            built = [one for one in built if first_axes(one[0]) in axes]
+        sizes = [elements(inputs) for inputs, _ in built]
+        most = max(ELEMENTS[size], min(filter(None, sizes), default=0))
+        return [one for one, n in zip(built, sizes, strict=True) if 0 < n <= most]
 
     def _redrawn(
         self, family: str, draw: Draw, rng: np.random.Generator, built: Built

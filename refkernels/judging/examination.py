@@ -20,7 +20,7 @@ from refkernels.judging.questions import ANYTHING, KernelDomain
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 
-LARGEST = 1 << 14  # elements of a challenge that is tried on decoys
+LARGEST = 1 << 14  # elements of an answer that is compared with decoys
 OWN = 1 << 22  # the product of all lengths of a kernel's own shapes, in the first round
 
 
@@ -59,7 +59,7 @@ class KernelExamination:
 
     def decisive_outputs(self, challenge: Challenge) -> tuple[str, ...]:
         """The outputs for which the challenge rejects all decoys; large ones are not tried."""
-        small = sum(array.size for array in challenge.floats.values()) <= LARGEST
+        small = sum(a.size for a in challenge.standard().rounded.values()) <= LARGEST
         return self._decisive(challenge) if small else ()
 
     def shown(self, answered: Sequence[Challenge], seconds: float = math.inf) -> mutants.Shown:

@@ -8,7 +8,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.frameworks import catalog, emulation, environments, kernels
 from refkernels.frameworks.cells import CellReply
 from refkernels.frameworks.gateway import is_flag
-from refkernels.judging.calls import FEWEST, Protocol, same_bits
+from refkernels.judging.calls import FEWEST, same_bits
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.findings import AskedChallenge, Findings, cause_of, verdict_of
@@ -45,6 +45,7 @@ class Level(NamedTuple):
     mutants: float
 
 
+FIRST = 5  # times as many seconds: the first round ends too, once enough is shown
 LEVELS = {
     "quick": Level(1, 36, 2, 0),
     "default": Level(3, 36, 6, 12),
@@ -71,6 +72,7 @@ def judge(
     mutants: bool = True,
     examinations: Examinations | None = None,
     finite: bool = False,
+    progress: Callable[[int, int, str], None] = lambda done, total, challenge: None,
 ) -> Judgement:
     """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi. Beside what
     `refkernels.testing.judge` takes:
@@ -112,28 +114,24 @@ def judge(
     ):
         warnings.simplefilter("always", UserWarning)
         examination, first = _examination(running, asked, domain)
-        findings = Findings()
+        course = Course(running, examination, findings := Findings(), start, limit)
         for challenge, reply in first:
-            _counted(findings, examination, challenge, reply)
-        _protocol(running, examination, findings, calls)
+            course.fault(challenge, reply)
+        course.calls(calls)
         for number in range(rounds):
-            if number and (findings.wrong or time.monotonic() - start > limit):
+            if number and (findings.wrong or course.late()):
                 break
-            _ask(running, examination, number, findings, start + limit)
-        timed = times and not (findings.wrong or running.hung)
-        time_taken = _timed(running, examination, findings) if timed else None
+            course.round(number, progress)
+        time_taken = course.times() if times and not (findings.wrong or running.hung) else None
         findings.unfair += [Reason("replaces", "", {"name": name}) for name in running.replaced]
-        flags = [*findings.flags, *["unguarded"] * (not running.guarded)]
-        flags += ["finite_alone"] * finite
-        for w in told:
-            if flag := getattr(w.category, "flag", ""):
-                examination.told.setdefault(flag, set()).update(getattr(w.message, "widened", ()))
-        flags += sorted(examination.told)
-        if running.outside:
-            findings.unfair.clear()
-    verdict, reasons = verdict_of(findings, record, direction, running.outside)
-    tried = mutants and verdict == RIGHT
-    shown = examination.shown(findings.answered, trials) if tried else Shown()
+        verdict, reasons = verdict_of(findings, record, direction, running.outside)
+        tried = mutants and verdict == RIGHT
+        shown = examination.shown(findings.answered, trials) if tried else Shown()
+    for w in told:
+        if flag := getattr(w.category, "flag", ""):
+            examination.told.setdefault(flag, set()).update(getattr(w.message, "widened", ()))
+    flags = [*findings.flags, *["unguarded"] * (not running.guarded)]
+    flags += [*["finite_alone"] * finite, *sorted(examination.told)]
     flags += ["not_all_tried"] * (shown.cut and trials > 0)
     drawer, taken = examination.drawer, examination.drawer.domain
     longest = (max(a.shape, default=1) for c in findings.answered for a in c.floats.values())
@@ -141,7 +139,7 @@ def judge(
     result = Judgement(
         kernel, record.name, direction, dtype, verdict, drawn_seed, level, tuple(reasons),
         families=findings.families, score=findings.score if verdict != NOT_ENOUGH else None,
-        killed=shown.killed, alive=shown.alive, hidden=shown.hidden,
+        killed=shown.killed, alive=shown.alive,
         smallest_error_ulp={n: ulp for n, ulp in shown.smallest.items() if n in findings.outputs},
         longest_axis=max(longest, default=0), calls=findings.calls,
         declined=findings.declined_parts(), lengths=only,
@@ -197,8 +195,7 @@ def _examination(
     """The examination with the optional inputs and the numbers of leading axes that the kernel
     takes, that is, with which it raises no exception; and its first answers."""
     whole = of(domain)
-    op = whole.drawer.op
-    optional = [name for name in op.optional if name in whole.drawer.roles.arguments]
+    optional = [name for name in whole.drawer.op.optional if name in whole.drawer.roles.arguments]
     for number in range(len(optional) + 1):
         for left_out in itertools.combinations(optional, number):
             part = replace(domain, left_out=frozenset(left_out))
@@ -251,96 +248,106 @@ def _axes_taken(
     return AXES - (asked - taken.keys()) if taken else frozenset(), answered
 
 
-def _protocol(
-    running: JudgedKernel, examination: KernelExamination, findings: Findings, seconds: float
-) -> None:
-    """Make many calls in one process; one in another finds out how the kernel takes inputs."""
-    protocol = examination.calls
-    if not running.hung:
-        running.answer(protocol.challenges[0])
-    if running.hung:
-        findings.without_answer(protocol.challenges[0], running.hung)
-        return
-    replies = running.calls(protocol.calls, FEWEST, seconds)
-    findings.calls = len(replies)
-    wrong, equal_bits = _wrong(protocol, replies, partial(_counted, findings, examination))
-    if (place := protocol.stale(replies, wrong)) is not None:
-        findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
-    elif protocol.turns(wrong):
-        again = running.calls(protocol.calls[: len(replies)])
-        fault: Any = lambda c, r: c.fault(r.outputs) if r.outputs else None  # noqa: E731
-        if wrong == _wrong(protocol, again, fault)[0]:
-            findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
-    if not equal_bits:
-        findings.flags.append("not_deterministic")
+@dataclass(frozen=True)
+class Course:
+    """The questions to a kernel one after another, from `start` for `limit` seconds or so."""
 
+    running: JudgedKernel
+    examination: KernelExamination
+    findings: Findings
+    start: float
+    limit: float
 
-def _counted(
-    findings: Findings, examination: KernelExamination, challenge: Challenge, reply: CellReply
-) -> Any:
-    """The fault of an answer, which the findings count."""
-    acts = {"writes_inputs": reply.written, "overwrites_answers": reply.overwrites}
-    acts["no_plain_array"] = "no plain array" in reply.reason
-    findings.unfair += [Reason(kind, challenge.name) for kind, done in acts.items() if done]
-    if challenge.has_answer and reply.status != "ok":
-        findings.without_answer(challenge, reply)
-    elif challenge.has_answer:
-        findings.flags += ["returns_input"] if reply.aliases else []
-        return findings.fault(challenge, reply, examination.decisive_outputs(challenge))
-    return None
+    def late(self, times: int = 1) -> bool:
+        return time.monotonic() - self.start > times * self.limit
 
+    def calls(self, seconds: float) -> None:
+        """Make many calls in one process; one in another finds out how the kernel takes inputs."""
+        protocol, running, findings = self.examination.calls, self.running, self.findings
+        if not running.hung:
+            running.answer(protocol.challenges[0])
+        if running.hung:
+            findings.without_answer(protocol.challenges[0], running.hung)
+            return
+        replies = running.calls(protocol.calls, FEWEST, seconds)
+        wrong, equal_bits, findings.calls = self._wrong(replies, self.fault)
+        if (place := protocol.stale(replies, wrong)) is not None:
+            findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
+        elif protocol.turns(wrong):
+            again = running.calls(protocol.calls[: len(replies)])
+            if (
+                wrong
+                == self._wrong(again, lambda c, r: c.fault(r.outputs) if r.outputs else None)[0]
+            ):
+                findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
+        if not equal_bits:
+            findings.flags.append("not_deterministic")
 
-def _wrong(
-    protocol: Protocol, replies: Sequence[CellReply], fault: Callable[[Challenge, CellReply], Any]
-) -> tuple[list[int], bool]:
-    """The calls that were answered wrongly, a few; and whether equal contents had equal bits."""
-    wrong, right, equal = list[int](), dict[int, Mapping[str, Any]](), True
-    for i, (challenge, reply) in enumerate(zip(protocol.challenges, replies, strict=False)):
-        known = right.get(id(challenge.inputs))
-        if known and not reply.written and same_bits(reply.outputs, known):
-            continue
-        found = fault(challenge, reply)
-        if found and found.kind not in RANGE:
-            wrong.append(i)
-        elif reply.status == "ok":
-            equal = equal and known is None
-            right.setdefault(id(challenge.inputs), reply.outputs)
-        if reply.status != "ok" or len(wrong) == FEWEST:
-            break
-    return wrong, equal
+    def _wrong(
+        self, replies: Sequence[CellReply], fault: Callable[[Challenge, CellReply], Any]
+    ) -> tuple[list[int], bool, int]:
+        """The calls that were answered wrongly, a few; whether equal contents had equal bits; and
+        how many calls were looked at."""
+        wrong, right, equal = list[int](), dict[int, Mapping[str, Any]](), True
+        asked = self.examination.calls.challenges
+        for i, (challenge, reply) in enumerate(zip(asked, replies, strict=False)):
+            known = right.get(id(challenge.inputs))
+            if known and not reply.written and same_bits(reply.outputs, known):
+                continue
+            if self.late(FIRST):
+                return wrong, equal, i
+            found = fault(challenge, reply)
+            if found and found.kind not in RANGE:
+                wrong.append(i)
+            elif reply.status == "ok":
+                equal = equal and known is None
+                right.setdefault(id(challenge.inputs), reply.outputs)
+            if reply.status != "ok" or len(wrong) == FEWEST:
+                break
+        return wrong, equal, len(replies)
 
+    def round(self, number: int, progress: Callable[[int, int, str], None]) -> None:
+        """Ask one round of challenges as far as time allows; of the first, until enough is shown:
+        truths may be costly."""
+        asked, running, findings = self.examination.round(number), self.running, self.findings
+        for place, challenge in enumerate(asked):
+            progress(place, len(asked), challenge.name)
+            late = self.late(1 if number else FIRST)
+            if late and not number:
+                found = verdict_of(findings, challenge.op, challenge.direction, False)
+                late = findings.wrong or found == (RIGHT, [])
+                findings.flags += ["cut_short"] * late
+            if late or running.hung:
+                break
+            if not (running.compiled and challenge.family == "strides"):
+                self.fault(challenge, running.answer(challenge))
 
-def _ask(
-    running: JudgedKernel,
-    examination: KernelExamination,
-    number: int,
-    findings: Findings,
-    deadline: float,
-) -> None:
-    """Ask one round of challenges. Rounds after the first may be cut short."""
-    for challenge in examination.round(number):
-        if running.hung or (number and time.monotonic() > deadline):
-            break
-        if running.compiled and challenge.family == "strides":
-            continue
-        _counted(findings, examination, challenge, running.answer(challenge))
-
-
-def _timed(
-    running: JudgedKernel, examination: KernelExamination, findings: Findings
-) -> Mapping[str, Any] | None:
-    """The time of separate calls at the same pointers, from the judge's message to the last byte of
-    the answer, without the first, which may compile; and their inputs. Their answers count. None if
-    one has none, for lack of memory."""
-    timed = examination.timed
-    calls = [replace(call_of(c, key), sizes=()) for key, c in enumerate(timed, 1 << 23)]
-    replies = running.calls(calls)
-    if not timed or any(reply.status != "ok" for reply in replies):
-        findings.flags.append("not_timed")
+    def fault(self, challenge: Challenge, reply: CellReply) -> Any:
+        """The fault of an answer, which the findings count."""
+        acts = {"writes_inputs": reply.written, "overwrites_answers": reply.overwrites}
+        acts["no_plain_array"] = "no plain array" in reply.reason
+        findings = self.findings
+        findings.unfair += [Reason(kind, challenge.name) for kind, done in acts.items() if done]
+        if challenge.has_answer and reply.status != "ok":
+            findings.without_answer(challenge, reply)
+        elif challenge.has_answer:
+            findings.flags += ["returns_input"] if reply.aliases else []
+            return findings.fault(challenge, reply, self.examination.decisive_outputs(challenge))
         return None
-    for challenge, reply in zip(timed, replies, strict=True):
-        if fault := challenge.fault(reply.outputs, findings.outputs):
-            findings.found.append(AskedChallenge("wrong", challenge, reply, fault))
-    seconds = [reply.waited for reply in replies[1:]]
-    figures = {"seconds": statistics.median(seconds), "least": min(seconds), "calls": len(seconds)}
-    return {**figures, "inputs": timed[0].name.partition(": ")[2]}
+
+    def times(self) -> Mapping[str, Any] | None:
+        """The time of separate calls at the same pointers, from the judge's message to the last
+        byte of the answer, without the first, which may compile; and their inputs. Their answers
+        count. None if one has none, for lack of memory."""
+        timed, findings = self.examination.timed, self.findings
+        calls = [replace(call_of(c, key), sizes=()) for key, c in enumerate(timed, 1 << 23)]
+        replies = self.running.calls(calls)
+        if not timed or any(reply.status != "ok" for reply in replies):
+            findings.flags.append("not_timed")
+            return None
+        for challenge, reply in zip(timed, replies, strict=True):
+            if fault := challenge.fault(reply.outputs, findings.outputs):
+                findings.found.append(AskedChallenge("wrong", challenge, reply, fault))
+        waited = [reply.waited for reply in replies[1:]]
+        figures = {"seconds": statistics.median(waited), "least": min(waited), "calls": len(waited)}
+        return {**figures, "inputs": timed[0].name.partition(": ")[2]}

@@ -41,8 +41,7 @@ class Judgement:
     reasons     why, the strongest first; empty for "right"
     families    by name, how many challenges were asked and not declined, and how many of the
                 answered ones reject every decoy
-    killed      the mutants that these challenges refuse; `alive`: those that they do not refuse;
-                `hidden`: those whose every error the bound of right kernels allows
+    killed      the mutants that these challenges refuse; `alive`: those that they do not refuse
     smallest_error_ulp  by output, the smallest error that would have been seen in some element
     longest_axis        the longest axis of an input that it answered
     declined    what it declined and need not take: inputs, params with values, challenges
@@ -68,7 +67,6 @@ class Judgement:
     score: float | None = None
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
     smallest_error_ulp: Mapping[str, float] = field(default_factory=dict)
     longest_axis: int = 0
     calls: int = 0
@@ -101,7 +99,7 @@ class Judgement:
         fields = asdict(self)
         families = self.families.items()
         fields["families"] = {n: {"asked": asked, "telling": told} for n, (asked, told) in families}
-        fields["mutants"] = {name: fields.pop(name) for name in ("killed", "alive", "hidden")}
+        fields["mutants"] = {name: fields.pop(name) for name in ("killed", "alive")}
         fields = {k: v for k, v in fields.items() if v or k not in ("task", "why")}
         record = {"schema": SCHEMA, "kind": "judgement", **fields}
         stored: dict[str, Any] = storable(record)
@@ -116,14 +114,10 @@ def not_judged(kernel: str, op: str | None, why: str, **known: Any) -> Judgement
 def junit(records: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> str:
     """JUnit's XML of judgements and their texts. What is not judged is an error of the test."""
     suite = ElementTree.Element("testsuite", name="refkernels judge", tests=str(len(records)))
-    for record, text in zip(records, texts, strict=True):
-        known = {
-            "name": record["kernel"],
-            "classname": record["op"],
-            "time": record.get("seconds", 0),
-        }
+    for said, text in zip(records, texts, strict=True):
+        known = {"name": said["kernel"], "classname": said["op"], "time": said.get("seconds", 0)}
         case = ElementTree.SubElement(suite, "testcase", {k: str(v) for k, v in known.items()})
-        if (verdict := record["verdict"]) != RIGHT:
+        if (verdict := said["verdict"]) != RIGHT:
             kind = "error" if verdict == NOT_JUDGED else "failure"
             ElementTree.SubElement(case, kind, message=verdict).text = text
     for kind in ("failure", "error"):

@@ -3,8 +3,7 @@
 Inputs in a narrower format, the faults that the op declares, and edits of its graph of every kind
 (`diagnosis.edits`): terms left out, other divisors, axes and indices, gradients lost. Of each kind,
 some edit is tried on every challenge until one is refused. A mutant that errs no more than right
-kernels on every challenge does not count, nor does one that does what a right form may do in this
-dtype; this one is named.
+kernels on every challenge does not count.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ class Shown:
 
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
     smallest: Mapping[str, float] = field(default_factory=dict)
     cut: bool = False
 
@@ -62,7 +60,6 @@ def shown(challenges: tuple[Challenge, ...], seconds: float = math.inf) -> Shown
     return Shown(
         tuple(name for name, refused in killed.items() if refused),
         tuple(name for name, refused in killed.items() if not refused),
-        tuple(fault.cause for fault in _faults(first) if first.format.name in fault.right_in),
         _smallest(challenges),
         time.process_time() >= deadline,
     )
@@ -131,17 +128,11 @@ def _mutants(first: Challenge) -> Iterator[tuple[str, Answer]]:
     for model in precision.models(first.format):
         if model.way == "inputs":
             yield f"{model.format.name}_inputs", functools.partial(_plain, model=model)
-    for fault in _faults(first):
-        if first.format.name not in fault.right_in:
-            yield fault.cause, functools.partial(_faulty, fault)
+    for fault in faults_of(definition(first.op), first.direction, first.inputs, first.params):
+        yield fault.cause, functools.partial(_faulty, fault)
     for kind, family, _ in RULES:
         if family != "arithmetic":  # another rounding
             yield kind, functools.partial(_edited, kind)
-
-
-def _faults(c: Challenge) -> list[Any]:
-    """The wrong formulas that have a name."""
-    return list(faults_of(definition(c.op), c.direction, c.inputs, c.params))
 
 
 def _plain(c: Challenge, model: precision.PrecisionModel | None = None) -> Outputs:

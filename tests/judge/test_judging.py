@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -31,9 +32,11 @@ from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
 from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
+from refkernels.judging.mutants import Shown
 from refkernels.judging.questions import KernelDomain
 from refkernels.judging.running import JudgedKernel
 from refkernels.judging.standard import Challenge
+from refkernels.programs.spread import StatisticalWarning
 from refkernels.reporting.judging.views import because, lines
 from refkernels.reporting.words import judgement as words
 from refkernels.testing import judge
@@ -490,14 +493,26 @@ def test_wrong_kernels_are_tried_as_long_as_time_allows() -> None:
     assert len(whole.killed) > 3
 
 
-def test_later_rounds_end_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bound_that_is_read_last_is_a_statistic_that_is_told(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    def shown(*_: Any) -> Shown:
+        warnings.warn(StatisticalWarning("a program", ["y (convolution)"]), stacklevel=1)
+        return Shown()
+
+    monkeypatch.setattr(KernelExamination, "shown", shown)
+    judgement = verdict_on(f"{RIGHT}/softmax.py:float64_softmax", **{**QUICK, "mutants": True})
+    assert (judgement.right, judgement.widened) == (True, ("y (convolution)",))
+    assert ("statistical" in judgement.flags, len(recwarn)) == (True, 0)
+
+
+def test_rounds_end_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(judging.LEVELS, "default", judging.Level(3, 0.0, 1.0, 1e-9))
-    monkeypatch.setattr(judging, "_ask", asked := Mock(wraps=judging._ask))
-    kernel = f"{RIGHT}/softmax.py:float64_softmax"
-    judgement = verdict_on(kernel, seed=SEED, causes=False)
+    show, kernel = Mock(), f"{RIGHT}/softmax.py:float64_softmax"
+    judgement = verdict_on(kernel, seed=SEED, causes=False, progress=show)
     assert judgement.verdict == "right"
-    assert asked.call_count == 1
-    assert "not_all_tried" in judgement.flags
+    assert 1 < show.call_count < show.call_args.args[1]  # a part of one round: enough is shown
+    assert {"cut_short", "not_all_tried"} <= {*judgement.flags}
 
 
 def test_a_verdict_names_what_of_its_inputs_a_kernel_declined() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,7 +15,8 @@ from typer.testing import CliRunner
 
 from refkernels import registry
 from refkernels.cli.app import app
-from refkernels.judging import tasks
+from refkernels.judging import challenges, tasks
+from refkernels.judging.challenges import Drawer
 from refkernels.programs.program import Larger
 from refkernels.testing import judge, junit
 
@@ -99,12 +101,18 @@ def test_integers_that_are_equal_shrink_together_and_a_norm_keeps_its_numbers(
 ) -> None:
     monkeypatch.setattr(tasks, "MOST", 1)
     (tmp_path / "normed.py").write_text(NORMED, encoding="utf-8")
-    _, program = tasks.read(tmp_path / "normed.py")
+    op, program = tasks.read(tmp_path / "normed.py")
     length, places = (program.sizes[name] for name in ("length", "64 in line 13"))
     sizes = {"length": length, "4096 in line 13": length, "64 in line 13": places}
     assert program.sizes == sizes
     given = [item.tensor.shape for item in program.inputs if item.kind == "input"]
     assert given == [(8, length, places), (length, places)]
+    monkeypatch.setattr(challenges, "ELEMENTS", (1, 1, 1))  # the example is larger than a round's
+    drawer = Drawer(op, "forward", "float32")
+    assert [*drawer.roles.arguments] == ["x", "target"]  # the parameters have their own values
+    assert [c.inputs["x"].shape for c in drawer.typicals(np.random.default_rng(8), 1)] == given[
+        :1
+    ] * 2
     assert 32 <= length * places < 64
     (scale,) = (item.array for item in program.inputs if item.name == "scale")
     assert len(np.unique(scale)) == length  # ones would not show that it is left out
@@ -112,7 +120,9 @@ def test_integers_that_are_equal_shrink_together_and_a_norm_keeps_its_numbers(
 
 def judged(path: Path, candidate: str, *options: str) -> tuple[int, dict[str, Any]]:
     command = ["judge", candidate, "--task", str(path), "--level", "quick", "--seed", "3"]
-    result = CliRunner().invoke(app, [*command, "--json", *options])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what is doubtful is a flag, no warning
+        result = CliRunner().invoke(app, [*command, "--json", *options])
     return result.exit_code, json.loads(result.stdout)
 
 

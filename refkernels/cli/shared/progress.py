@@ -25,14 +25,14 @@ def progress_bar(*columns: Any, **options: Any) -> Iterator[Any]:
 
 
 class Log:
-    """Progress as log lines, where no bar can be drawn: one every 10 % or 20 s, with the current
-    unit and an estimate of the time left. Inside `with Log(...)`, lines also appear during a long
-    unit, and say how long it has taken.
+    """Progress as log lines, where no bar can be drawn: one every 20 s, or after 10 % and 5 s, with
+    the current unit and an estimate of the time left. Inside `with Log(...)`, lines also appear
+    during a long unit, and say how long it has taken.
 
     counted     formats a number of units
     """
 
-    SHARE, SECONDS = 0.1, 20.0
+    SHARE, LEAST, SECONDS = 0.1, 5.0, 20.0
     KNOWN = 0.05  # the share of the work after which the time left is estimated: the first units,
     # for which interpreters start and kernels compile, do not predict the others
 
@@ -72,7 +72,8 @@ class Log:
         with self._lock:
             done, total, unit = self._state
             now, share = self._clock(), done / max(1, total)
-            if share - self._reported < self.SHARE and now - self._last < self.SECONDS:
+            soon = share - self._reported >= self.SHARE
+            if not total or now - self._last < (self.LEAST if soon else self.SECONDS):
                 return
             if unit and now - self._since >= self.SECONDS:
                 unit += f", for {_span(now - self._since)}"
@@ -118,18 +119,17 @@ def shown(label: str, millions: bool = False) -> Iterator[tuple[Show, Any]]:
         *columns, TimeRemainingColumn(), unit_column, speed_estimate_period=60
     ) as bar:
         task = bar.add_task("", total=None, count="")
-        counted = (lambda n: f"{n / 1e6:,.0f}") if millions else "{:,}".format
+        counted = (lambda n: f"{n / 1e6:,.1f} M") if millions else "{:,}".format
 
         def draw(done: int, total: int, unit: str) -> None:
             bar.start()
             speed = bar.tasks[0].speed
             rate = f"  {speed / 1e6:,.0f} M/s" if millions and speed else ""
-            count = f"{counted(done)} of {counted(total)}{' M' * millions}{rate}"
+            count = f"{counted(done)} of {counted(total)}{rate}"
             bar.update(task, completed=done, total=total, description=unit[:70], count=count)
 
         if bar.console.is_terminal:
             yield draw, bar.console
             return
-        logged = (lambda n: f"{n / 1e6:,.1f} M") if millions else "{:,}".format
-        with Log(lambda line: typer.echo(line, err=True), counted=logged) as log:
+        with Log(lambda line: typer.echo(line, err=True), counted=counted) as log:
             yield log.show, bar.console

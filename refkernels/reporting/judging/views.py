@@ -109,7 +109,7 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     mutants = record["mutants"]
     if mutant_count := len(mutants["killed"]) + len(mutants["alive"]):
         yield words("killed", killed=len(mutants["killed"]), all=mutant_count)
-    yield from listed(alive=mutants["alive"], hidden=mutants.get("hidden", ()))
+    yield from listed(alive=mutants["alive"])
     if smallest := record["smallest_error_ulp"]:
         outputs = (
             words("of_output", ulp=f"{float(ulp):.3g}", output=name)
