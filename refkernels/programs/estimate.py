@@ -2,8 +2,8 @@
 
 A ball assumes that errors never cancel: after some ten layers it holds nothing. The middle of a
 double-double is far better than it can prove. Where the enclosure of an element is wider than an
-ulp of the program's dtype, and than 2^-10 ulp of the largest, the answer is that middle, and the
-radius
+ulp of the program's dtype, and than 2^-10 ulp of the largest and of a subnormal number, the answer
+is that middle, and the radius
 
     2^-40 max |float64 - double-double|
 
@@ -39,13 +39,14 @@ def estimated(
     formulas: Formulas, settled: Callable[..., dict[str, Any]], dtype: str
 ) -> Callable[..., dict[str, Any]]:
     """`settled`, an op's forward answer by inputs, with estimates in place of wide enclosures."""
-    u = formats.get(dtype).u
+    format = formats.get(dtype)
 
     def wide(answer: Enclosure) -> Any:
         with np.errstate(all="ignore"):
             sizes = np.abs(np.where(np.isfinite(answer.hi), answer.hi, 0.0))
-            least = np.maximum(2.0 * u * sizes, 2.0**-10 * u * np.max(sizes, initial=0.0))
-            return np.isfinite(answer.hi) & (answer.radius > least)
+            common = max(format.u * np.max(sizes, initial=0.0), format.min_subnormal)
+            wider = answer.radius > np.maximum(2.0 * format.u * sizes, 2.0**-10 * common)
+            return np.isfinite(answer.hi) & wider
 
     def answer(certify: Any = "enclosure", **inputs: Any) -> dict[str, Any]:
         answers = settled(certify=certify, **inputs)
@@ -72,18 +73,16 @@ def estimated(
     return answer
 
 
+@np.errstate(all="ignore")
 def _estimates(
     formulas: Formulas, inputs: Mapping[str, Any], names: tuple[str, ...]
 ) -> dict[str, Any]:
     question = formulas.question("forward", inputs, {})
-    truth = formulas.forward.truth
-    with np.errstate(all="ignore"):
-        sharp = readings.read(truth, MIDDLES, question, names)
-        doubles = readings.read(truth, PLAIN, question, names)
-        errors = {name: np.abs(doubles[name][0] - head) for name, (head, *_) in sharp.items()}
+    sharp = readings.read(formulas.forward.truth, MIDDLES, question, names)
+    doubles = readings.read(formulas.forward.truth, PLAIN, question, names)
     estimates = {}
     for name, (head, tail, unknown) in sharp.items():
-        error = errors[name]
+        error = np.abs(doubles[name][0] - head)
         largest = SHARE * float(np.max(error[np.isfinite(error)], initial=0.0))
         radius = np.where(np.isinf(unknown) | ~np.isfinite(error), np.inf, largest)
         estimates[name] = restored(question, name, Enclosure(head, tail, radius))
