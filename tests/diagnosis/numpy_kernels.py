@@ -233,7 +233,8 @@ def keras(param: Any, grad: Any, accum: Any, rho: float | None = None) -> Any:
 
 
 def lion(
-    param: Any, grad: Any, m: Any, beta1: float = 0.9, beta2: float = 0.99, decay: float = 0.0
-) -> Any:
-    step = np.sign(beta1 * m + (1 - beta1) * grad)
+    param: Any, grad: Any, m: Any, beta1: float = 0.9, beta2: float = 0.99, decay: float = 0.0,
+    sign: Any = np.sign,
+) -> Any:  # fmt: skip
+    step = sign(beta1 * m + (1 - beta1) * grad)
     return param * (1 - 1e-4 * decay) - 1e-4 * step, beta2 * m + (1 - beta2) * grad

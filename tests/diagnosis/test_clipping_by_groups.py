@@ -10,7 +10,6 @@ from hunting import one_way
 from refkernels import explain
 from refkernels.arithmetic import formats
 from refkernels.clip_ref import clip_by_norm
-from refkernels.registry import get
 
 TENSOR = np.repeat(np.arange(5), [5, 98, 100, 7, 40])
 GRADS = np.random.default_rng(5).standard_normal(TENSOR.size).astype(np.float32)
@@ -58,14 +57,6 @@ def test_factors_that_no_norm_gives_make_no_groups() -> None:
     """Two factors, but not those of the norms: another cause, or none."""
     got = clipped([0, 0, 1, 1, 1], 1.0, "eps") * np.float32(1.25)
     assert explained("clip_by_global_norm", got, 1.0)[0] != "clipped_per_group"
-
-
-def test_the_two_conventions_are_asked_for_by_name() -> None:
-    assert get("clip_by_norm").params["way"] == "max"
-    n = float(np.linalg.norm(GRADS.astype(np.float64)))
-    for way, factor in (("max", 1.0), ("eps", n / (n + 1e-6))):
-        got = np.asarray(clip_by_norm(GRADS, 0 * TENSOR, max_norm=n, way=way))
-        np.testing.assert_allclose(got, GRADS.astype(float) * factor, rtol=1e-14)
 
 
 COUNTS = ["1, 1, 0, 1, 1", "0, 1, 1, 1, 1", "1, 1, 1, 0, 0", "8, 8, 8, 1, 1", "1, 1, 1, 1, 2"]

@@ -113,11 +113,7 @@ fault("tanh_gelu", lambda x: gelu_tanh(normed(x)), other="gelu_tanh")
 fault("function_for_another", normed, other="x")
 
 
-def pooled(xp: Any, x: Any) -> Any:
-    return xp.mean(x) * 3
-
-
-fault = of(pooled, "x[... n] -> y[...]", "n", {"x": normal(40, 16)})
+fault = of(lambda xp, x: xp.mean(x) * 3, "x[... n] -> y[...]", "n", {"x": normal(40, 16)})
 fault("max_for_mean", lambda x: 3 * x.max(-1), taken="max")
 
 # --- softmax: of a router's scores, and by blocks of 8 --------------------------------------------
@@ -250,23 +246,49 @@ def gated(xp: Any, x: Any, y: Any) -> Any:
     return x / (1 + xp.exp(-x)) * (y * y)
 
 
-def gate_of_one(xp: Any, x: Any, y: Any) -> Any:
-    return x / (1 + xp.exp(-y)) + y
-
-
-def plus_product(xp: Any, x: Any, y: Any) -> Any:
-    return (xp.exp(x) + y) * x
-
-
 fault = of(gated, *PAIR)
 fault(None, lambda x, y: silu(x) * y * y)
 fault("factor_missing", lambda x, y: silu(x) * y, part="y")
 fault("function_for_another", lambda x, y: gelu_tanh(x) * y * y, other="gelu_tanh")
 fault("complement_taken", lambda x, y: silu(x) * (1 - y) ** 2, part="y")
-fault = of(gate_of_one, *PAIR)
+fault = of(lambda xp, x, y: x / (1 + xp.exp(-y)) + y, *PAIR)
 fault("applied_elsewhere", lambda x, y: (x + y) / (1 + np.exp(-y)))
-fault = of(plus_product, *PAIR)
+fault = of(lambda xp, x, y: (xp.exp(x) + y) * x, *PAIR)
 fault("applied_elsewhere", lambda x, y: np.exp(x) + y * x)
+
+
+# --- choices, losses, halves -----------------------------------------------------------------
+
+TERMS = "x[... n], y[... n] -> z[...]", "n", {"x": normal(40, 12), "y": normal(40, 12, seed=1)}
+SHARES = *PAIR[:2], {name: 1 / (1 + np.exp(a)) for name, a in PAIR[2].items()}
+KEPT = (abs(normal(40, 12, seed=1)) > np.arange(12) / 9).astype("f4")  # all of the first
+HALVES = "x[... n], y[... m] -> z[... m]", "n m", {"x": normal(9, 16), "y": normal(9, 8)}
+
+fault = of(lambda xp, x, y, *, slope: xp.where(x < 0, x * slope, x) * y, *PAIR, slope=0.2)
+fault(None, lambda x, y: np.maximum(x, 0.2 * x) * y)
+fault("function_for_another", lambda x, y: silu(x) * y, other="silu")
+fault = of(lambda xp, x, y: xp.square(xp.maximum(x, xp.number(0))) * y, *PAIR)
+fault("function_for_another", lambda x, y: silu(x) * y, other="silu")
+fault("other_function", lambda x, y: np.maximum(x, 0) ** 3 * y, other="x³")
+fault = of(lambda xp, x, y, *, c: xp.maximum(xp.clip(x, -c, 1 + c), y), *PAIR, c=0.2)
+fault("other_function", lambda x, y: np.minimum(x.clip(-0.2, 1.2), y), function="max", other="min")
+fault("constant_differs", lambda x, y: np.maximum(x.clip(-0.2, 1.28), y), part="-(1 + c)")
+fault = of(lambda xp, x, y: xp.mean(xp.maximum(x - y, xp.number(0))), *TERMS)
+fault("divisor_differs", lambda x, y: (x - y).clip(0).sum(-1) / (x > y).sum(-1), by="count")
+fault("other_function", lambda x, y: ((x - y).clip(0) ** 2).mean(-1), other="max²")
+fault = of(lambda xp, x, y: xp.sum(x) / xp.sum(y), *TERMS[:2], {"x": TERMS[2]["x"], "y": KEPT})
+fault("constant_added", lambda x, y: x.sum(-1) / (y.sum(-1) + 1), value=1.0)  # as its first is
+fault("other_function", lambda x, y: np.square(x).sum(-1) / y.sum(-1), other="sum(x²)")
+fault = of(lambda xp, x, y: y * (xp.log(y) - x), *SHARES)
+fault("added_to_argument", lambda x, y: y * (np.log(y + 0.01) - x), value=0.01)
+fault = of(lambda xp, x, y: xp.sqrt(1 - y) * x + y, *SHARES)
+fault("factor_twice", lambda x, y: (1 - y) * x + y)
+fault("input_added", lambda x, y: np.sqrt(1 - y) * x + y + x, part="x")
+fault = of(lambda xp, x, y: xp.exp(x) * 3 + y, *PAIR)
+fault("applied_elsewhere", lambda x, y: np.exp(x) + y * 3, at="y")
+k = np.arange(8)
+fault = of(lambda xp, x, y: xp.take(x, k, -1) * xp.exp(xp.take(x, k + 8, -1)) + y, *HALVES)
+fault("index_differs", lambda x, y: x[:, 8:] * np.exp(x[:, :8]) + y, how="(i + 8) % 16")
 
 
 @planting.each(PLANTED)

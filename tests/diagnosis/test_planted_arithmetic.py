@@ -323,13 +323,6 @@ for kind, narrow in ((np.float64, F), (F, ml_dtypes.bfloat16), (F, np.float16)):
 PLACES = np.random.default_rng(1).permutation(3000)[:40] + 1
 
 
-def inexact(table: Any) -> Any:
-    """A table, two fifths of whose numbers are replaced by a neighbour."""
-    towards = np.where(RNG.random(table.shape) < 0.5, -2, 2).astype(table.dtype)
-    chosen = RNG.random(table.shape) < 0.4
-    return np.where(chosen, np.nextafter(table, towards), table).astype(table.dtype)
-
-
 def turned(x: Any, tables: Any, **_: Any) -> Any:
     cosine, sine = (table.astype(x.dtype) for table in tables)
     a, b = x[..., :8], x[..., 8:]
@@ -339,35 +332,22 @@ def turned(x: Any, tables: Any, **_: Any) -> Any:
 def tables(format: Any, of_angles: Any = np.float64) -> tuple[Any, Any]:
     frequency = (10000.0 ** (-np.arange(0, 16, 2) / 16)).astype(of_angles)
     angles = np.asarray(PLACES[:, None].astype(of_angles) * frequency, np.float64)
-    cosine, sine = (inexact(f(angles).astype(format)) for f in (np.cos, np.sin))
-    return cosine, sine
+    return np.cos(angles).astype(format), np.sin(angles).astype(format)
 
 
 for kind, format in ((np.float64, "float32"), (F, "float16"), (F, "bfloat16")):
     x, both = wide(40, 16).astype(kind), tables(formats.get(format).storage)
     fault = of("rotary", {"x": x, "position": PLACES}, kind)
-    fault("narrow_cosines", partial(turned, tables=both), format=format)
+    told = {"format": format, "with": "intermediate_rounded"}  # of cosines and of sines
+    fault("intermediate_rounded", partial(turned, tables=both), **told)
     fault = of("rotary", {"x": x, "position": PLACES, "dy": x}, kind)
-    back = partial(turned, tables=(both[0], -both[1]))
-    fault("narrow_cosines", back, format=format)
-fault = of("rotary", {"x": wide(40, 16), "position": PLACES}, float)
-fault("angles_in_float32", partial(turned, tables=tables(F, F)))
-for kind in (F, np.float64):
-    fault = of("rotary", {"x": wide(40, 16).astype(kind), "position": PLACES}, kind)
-    for off in (0.0, 1e-3):
-        right = np.exp(1j * (PLACES[:, None] * 10000.0 ** (-np.arange(8) / 8) + off))
-        fault.never("narrow_cosines", partial(turned, tables=(right.real, right.imag)))
-fault.never("narrow_cosines", lambda x, position: x)  # c = 1 and s = 0, which every format holds
+    fault("intermediate_rounded", partial(turned, tables=(both[0], -both[1])), **told)
+fault = of("rotary", {"x": normal(40, 16), "position": PLACES})
+fault("intermediate_rounded", partial(turned, tables=tables(np.float16, F)), format="float16")
 far = of("rotary", {"x": normal(40, 16), "position": PLACES + 300})
 angles = (PLACES + 300).astype(ml_dtypes.bfloat16)[:, None] * 10000.0 ** (-np.arange(8) / 8)
 places = partial(turned, tables=(np.cos(angles), np.sin(angles)))
 far("intermediate_rounded", places, format="bfloat16")
-numbers = RNG.uniform(-1, 1, (2, 40, 8)).astype(ml_dtypes.bfloat16)  # which are no cosines
-fault = of("rotary", {"x": normal(40, 16), "position": PLACES})
-fault.never("narrow_cosines", partial(turned, tables=numbers))
-for leading in ((1, 4), (2, 1, 3)):
-    fault = of("rotary", {"x": normal(*leading, 40, 16), "position": PLACES})
-    fault("narrow_cosines", partial(turned, tables=tables(ml_dtypes.bfloat16)), format="bfloat16")
 
 # --- flushes and limits ---------------------------------------------------------------------------
 

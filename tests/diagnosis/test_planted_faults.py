@@ -148,6 +148,8 @@ fault = of("attention", QKV, causal="top_left")
 fault(None, partial(attention, keep=QUERY >= KEY))
 fault("mask_by_blocks", partial(attention, keep=QUERY // 4 * 4 + 3 >= KEY), block=4)
 fault("masked_with_number", partial(attention, keep=QUERY >= KEY, fill=-7.5), value=-7.5)
+fault = of("attention", QKV, window=(4, 0))
+fault("param_differs", partial(attention, keep=abs(QUERY - KEY) <= 4), value=(4, 4))
 fault = of("attention", {**QKV, "q": 36 * QKV["q"]}, causal="top_left")
 fault.never("other_op", partial(attention, mask=np.where(QUERY >= KEY, F(0), F(-10))))
 fault = of("attention", {**QKV, "q": QKV["q"][:, :14]}, causal="top_left")
@@ -485,6 +487,9 @@ fault = of(
 )
 fault(None, lambda x, scale: x * scale)
 fault("read_along_other_axis", lambda x, scale: x * scale.T, part="scale")
+STEPS = {"x": np.arange(-128, 128, dtype="i1"), "scale": np.full((), 0.3, F)}
+fault = of("dequantize", {**STEPS, "zero_point": np.full((), 5, "i1")})
+fault("sum_wraps", lambda x, scale, zero_point: (x - zero_point) * scale, to="int8")
 
 # --- updates --------------------------------------------------------------------------------------
 
@@ -516,6 +521,7 @@ fault("eps_inside_sqrt", partial(adam, eps=1e-6, inside=True), **{"with": "eps_h
 fault = of("lion", {name: MOMENTS[name] for name in ("param", "grad", "m")})
 fault(None, lion)
 fault("betas_exchanged", partial(lion, beta1=0.99, beta2=0.9))
+fault("function_for_another", partial(lion, sign=np.positive), other="x")
 fault = of("rmsprop", ACCUMULATED, lr=0.01, eps=1e-3, weight_decay=0.1, rho=0.99)
 fault("decay_decoupled", partial(keras, rho=0.99), **{"with": "eps_inside_sqrt"})
 fault = of("adagrad", ACCUMULATED, lr=0.01, eps=1e-3, weight_decay=0.1)

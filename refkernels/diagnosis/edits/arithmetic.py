@@ -161,13 +161,14 @@ def _modulo(xp: Any, value: Any, own: NumberGrid) -> Any:
     return whole - span * xp.floor((whole - xp.number(own.least)) / span)
 
 
+_OF_TWO = ("add", "subtract")
 _PARTS, _STEPS = 512, 64  # of a sum, and of a running one, at most
 _GROUPS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 256)
 
 
-def whole_sums(program: Program, value_of: Callable[..., Any]) -> Iterator[Node]:
-    """The sums of whole numbers, or of products of such, but for counts."""
-    for node in program.of("sum", "matmul"):
+def whole_sums(program: Program, value_of: Callable[..., Any], *also: str) -> Iterator[Node]:
+    """The sums of whole numbers, or of products of such, but for counts; `also` such primitives."""
+    for node in program.of("sum", "matmul", *also):
         values = [value_of(part) for part in node.operands]
         if np.any(np.abs(values[0]) > 1) and all(np.array_equal(v, np.rint(v)) for v in values):
             yield node
@@ -178,8 +179,8 @@ _ENDS = ("sum_wraps", "sum_saturates", "sum_saturates_at_each_step")
 
 def sums_in_few_bits(program: Program, value_of: Callable[..., Any]) -> Iterator[Edit]:
     """Such a sum in an accumulator of few bits: all of it, or so many terms at a time."""
-    for node in whole_sums(program, value_of):
-        n = length_of(node)
+    for node in whole_sums(program, value_of, *_OF_TWO):
+        n = 1 if node.op in _OF_TWO else length_of(node)
         parts = (1 << k for k in range((n - 1).bit_length()) if n >> k <= _PARTS)
         for way, to, length in itertools.product(_ENDS, ("int16", "int8", "int32"), (n, *parts)):
             changes = {node: by(*node.operands)(functools.partial(_added, node, way, to, length))}
@@ -193,6 +194,8 @@ def _added(node: Node, way: str, to: str, length: int, xp: Any, *terms: Any) -> 
     or the running sum does with each of them, as instructions that saturate add."""
     own, total = grid(to), xp.number(0)
     end = functools.partial(_modulo, xp) if way == _ENDS[0] else xp.step
+    if node.op in _OF_TWO:
+        return end(apply(node, xp, terms), own)
     for start in range(0, n := length_of(node), length):
         part = over_some(node, np.arange(start, min(start + length, n)), 0).rule(xp, *terms)
         total = end(total + part, own) if way == _ENDS[2] else total + end(part, own)

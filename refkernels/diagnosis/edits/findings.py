@@ -12,11 +12,13 @@ import numpy as np
 
 from refkernels.contexts.graph import Edits
 from refkernels.diagnosis.edits.catalogue import Edit
-from refkernels.diagnosis.edits.names import axis_of, named
+from refkernels.diagnosis.edits.names import axis_of, formula_of, named
 from refkernels.diagnosis.edits.screen import Screen
+from refkernels.diagnosis.edits.solved import ADDED
 from refkernels.diagnosis.edits.usual import worded
 
 _SURVIVORS, _COMPARED = 4, 12  # of an output
+_DOMAIN = 0.125  # of random numbers
 _SAME, _SOLVED = 1e-9, 1e-5  # relative difference of predictions of one program
 _WORDY = 2  # times as long
 _FEW, _OF_PARAM = 8.0, 16.0  # bits
@@ -88,13 +90,17 @@ class NearEdits(NamedTuple):
             if a is None or b is None:
                 return False
             near = _SAME if not (self.price or other.price) else _SOLVED
-            if not all(_alike(a[name], b[name], near) for name in a):
+            if not all(_alike(a[name], b[name], near, elsewhere) for name in a):
                 return False
         return True
 
 
-def _alike(a: Any, b: Any, near: float) -> bool:
-    """Whether predictions agree, relative to their usual size: terms may cancel."""
+def _alike(a: Any, b: Any, near: float, elsewhere: bool) -> bool:
+    """Whether predictions agree, relative to their usual size: terms may cancel. Of random numbers
+    only some may be of a function's domain."""
+    known = np.isfinite(a + b)
+    if elsewhere and np.mean(known) > _DOMAIN:
+        a, b = a[known], b[known]
     size = np.abs(a[np.isfinite(a)])
     usual = float(np.median(size)) if size.size else 0.0
     return np.allclose(a, b, near, near * usual, equal_nan=True)
@@ -107,7 +113,19 @@ def told(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
     details, array = worded(edit), screen.problem.inputs.get(str(edit.place.option))
     if edit.place.op == "input" and "axis" in details and array is not None:
         details["axis"] = axis_of(np.shape(array), edit.place.shape, details["axis"])
+    if (added := _number_added(edit, screen)) is not None:
+        return named(ADDED, {"part": formula_of(edit.place), "value": added}, where)
     return named(edit.kind, details, where)
+
+
+def _number_added(edit: Edit, screen: Screen) -> float | None:
+    """What an edit of a sum adds to it, if that is one number in every row: a first term that is 1
+    in each, counted twice, is a 1 that is added."""
+    if edit.family != "reduction" or edit.place not in edit.changes or "value" in edit.details:
+        return None
+    other, own = screen.value_of(edit.place, edit.changes), screen.value_of(edit.place)
+    added = np.unique(other - own) if np.shape(other) == np.shape(own) else own[:0]
+    return float(added[0]) if added.size == 1 < own.size and np.isfinite(added[0]) else None
 
 
 def nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdits]:

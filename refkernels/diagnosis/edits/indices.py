@@ -68,6 +68,7 @@ def by_parts(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
     for axis, n in enumerate(shape):
         if n % 2 == 0 and n > 2:  # the digits of a byte of two
             yield "i ^ 1", axis, partial(np.take, indices=np.arange(n) ^ 1, axis=axis)
+            yield f"(i + {n // 2}) % {n}", axis, partial(np.roll, shift=n // 2, axis=axis)
         places = np.arange(n)
         beside = {"max(i - 1, 0)": places - 1, f"min(i + 1, {n - 1})": places + 1}
         for how, others in beside.items() if n > 2 else ():

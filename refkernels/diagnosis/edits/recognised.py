@@ -17,7 +17,8 @@ import numpy as np
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Graph, Node
 from refkernels.contexts.working import data
-from refkernels.diagnosis.edits.catalogue import Edit, Program, by
+from refkernels.diagnosis.edits.catalogue import CONDITIONS, Edit, Program, by, is_number, through
+from refkernels.diagnosis.edits.names import formula_of
 from refkernels.diagnosis.problem import Array
 from refkernels.elementary_ref.functions import FUNCTIONS
 
@@ -28,9 +29,16 @@ _OTHERS: dict[str, Callable[[Any, Any], Any]] = {
     "max(x, 0)": lambda xp, x: xp.maximum(x, xp.number(0)),
     "x σ(1.702 x)": lambda xp, x: x / (1 + xp.exp(x * xp.number(-1.702))),  # arXiv:1606.08415
 }
+_OF_EACH = frozenset(
+    (
+        *("add", "subtract", "multiply", "divide", "negative", "absolute", "square", "power"),
+        *("function", "maximum", "where"),
+    )
+)
 _NAMES = tuple(function.name for function in FUNCTIONS)
 _SAMPLE, _FEWEST = 256, 8  # elements
 _BEHIND = 16  # steps from a function to its argument, at most
+_NONE: Array = np.zeros(0)
 _NEAR, _CANCELLED = 1e-9, 2.0**-44  # relative to a value, and to the largest
 _ALIKE = 2.0**-20  # a few roundings of float32, of all elements together
 
@@ -92,6 +100,33 @@ def _recognised(
                     found[argument, name] = node
     for (argument, name), node in found.items():
         yield node, argument, name, known[argument]
+    for node, argument in _piecewise(program):
+        if sampled.get(argument, _NONE).size >= _FEWEST:
+            yield node, argument, formula_of(node), _images(sampled[argument])
+
+
+def _piecewise(program: Program) -> Iterator[tuple[Node, Node]]:
+    """The functions of one node that choose, such as a leaky ReLU and its square; and the node."""
+    found: dict[Node, Node] = {}
+    for node in program.of(*_OF_EACH):
+        behind = [found[part] for part in node.operands if part in found]
+        behind += _behind(node) if node.op in ("where", "maximum") else ()
+        alike = (n for n in behind if n.shape == node.shape and not is_number(through(n)))
+        argument = next((n for n in alike if _is_function_of(n, node)), None)
+        if argument is not None:
+            found[node] = argument
+            yield node, argument
+
+
+def _is_function_of(argument: Node, node: Node) -> bool:
+    """Whether it is computed from that node and numbers alone, each element by itself."""
+    waiting, seen = [node], {argument}
+    while waiting:
+        new = set(waiting.pop().operands) - seen
+        if not all(is_number(through(n)) or n.op in _OF_EACH | CONDITIONS - {"truth"} for n in new):
+            return False
+        waiting, seen = [*waiting, *new], seen | new
+    return True
 
 
 def _behind(node: Node) -> list[Node]:

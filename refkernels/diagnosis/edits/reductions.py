@@ -31,6 +31,7 @@ _CARRIES = (
     "without last terms",
 )
 _NARROW = ("bfloat16", "float16")
+_SQUARED = {"function": "sum(x)", "other": "sum(x²)"}
 
 
 # A kind of edit; of an array along axis k, what is computed in the place of what; its details.
@@ -43,6 +44,7 @@ _COMPUTED_AS: tuple[tuple[str, str, Any, Any], ...] = (
     ("reduction_missing", "mean", lambda xp, a, k: a, None),
     ("exclusive_cumsum", "cumsum", lambda xp, a, k: xp.cumsum(a, k) - a, None),
     ("reversed_cumsum", "cumsum", lambda xp, a, k: xp.sum(a, k) - xp.cumsum(a, k) + a, None),
+    ("other_function", "sum", lambda xp, a, k: xp.sum(xp.square(a), k), _SQUARED),
     ("other_norm", "norm", lambda xp, a, k: xp.sum(abs(a), k), {"norm": "1"}),
     ("other_norm", "norm", lambda xp, a, k: xp.max(abs(a), k), {"norm": "max"}),
     ("other_norm", "norm", lambda xp, a, k: xp.sqrt(xp.mean(xp.square(a), k)), {"norm": "rms"}),
@@ -189,6 +191,15 @@ def other_divisors(program: Program) -> Iterator[Any]:
             }
             details = {"n": n, "divisor": divisor, "by": others[divisor], "every": len(nodes)}
             yield nodes[0], scaled, details
+    for node in program.of("mean"):
+        counted = by(node, *node.operands)(partial(_over_those_not_zero, node.option))
+        details = {"n": length_of(node), "divisor": "count(x ≠ 0)"}
+        yield node, {node: counted}, {**details, "by": "count", "every": 1}
+
+
+def _over_those_not_zero(axis: int, xp: Any, mean: Any, terms: Any) -> Any:
+    share = xp.mean(xp.where(abs(terms) > 0, terms * 0 + 1, terms * 0), axis)
+    return xp.where(share > 0, mean / share, mean)
 
 
 @rule("divisor_differs", "reduction")  # sum / (n - 1) -> sum / n

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.contexts.graph import Edits, Node, Replacement
+from refkernels.contexts.graph import Edits, Node, Replacement, apply
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, shaped, through
 from refkernels.diagnosis.edits.screen import RIGHT, Observation, usual_units
@@ -26,6 +26,7 @@ from refkernels.diagnosis.problem import Problem
 Doubles = npt.NDArray[np.float64]
 CONSTANT, MULTIPLIED, ADDED = "constant_differs", "part_multiplied", "constant_added"
 INSIDE, MASKED = "added_inside_logarithm", "masked_with_number"
+BELOW = "added_to_argument"  # of a function, or to a divisor; other readers have it as it was
 _STARTS = (2.0**10, 2.0**-10, 1.0)  # times the present value
 _SMALL = (1e-5, 1e-7, 1e-9, 1e-12)  # added to a probability
 _LOW = tuple(range(0, -36, -2))  # scores of what is masked; Newton's method needs one near
@@ -79,7 +80,7 @@ class Knob(NamedTuple):
     def present(self) -> float:
         """The value that changes nothing; NaN of a limit."""
         asked = self.details.get("asked", math.nan)
-        return {CONSTANT: asked, MULTIPLIED: 1.0, ADDED: 0.0}.get(self.kind, math.nan)
+        return {CONSTANT: asked, MULTIPLIED: 1.0, ADDED: 0.0, BELOW: 0.0}.get(self.kind, math.nan)
 
     @property
     def nudged(self) -> float:
@@ -88,7 +89,11 @@ class Knob(NamedTuple):
         return self.present + size * 2.0**-20
 
     def binds(self, value: float) -> bool:
-        """Whether a limit of that size limits anything."""
+        """Whether a limit of that size limits anything, and leaves more than zeros."""
+        if self.kind in ("cut", "clamped", "saturated") and not value > 0.0:
+            return False
+        if self.kind == "cut":
+            return value <= self.largest
         if self.kind in ("floored", "capped", "clamped") and self.ordered.size:
             return bool((value < self.ordered[0]) == (self.kind != "floored"))
         return abs(value) <= _FAR * self.largest
@@ -177,7 +182,7 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
     """The families of a program. `value_of`: a node's value in the screen."""
     for node in (node for node in program.nodes if node.op != "welford"):  # two numbers
         value = np.asarray(value_of(node))
-        if is_number(node):
+        if is_number(node) or (value.ndim == 0 and _of_numbers(node)):
             present = float(value)
             details = {"part": node, "param": node.op == "input", "asked": present}
             yield Knob(CONSTANT, node, KINDS[CONSTANT](node), starts_from(present), details)
@@ -189,6 +194,10 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
             values, sizes = np.unique(finite), np.unique(np.abs(finite))
             begin = float(sizes[len(sizes) // 2]), float(sizes[0]), float(sizes[0]) * 2.0**-10
             yield Knob(ADDED, node, KINDS[ADDED](node), begin, details)
+            of_argument = node.op in ("divide", "function")
+            if of_argument and len(program.users[node.operands[-1]]) > 1:
+                argument = {"part": node.operands[-1], "use": node}
+                yield Knob(BELOW, node, KINDS[BELOW](node), begin, argument)
             if node.op == "subtract" and through(node.operands[1]).option == "log":
                 yield Knob(INSIDE, node, KINDS[INSIDE](node), _SMALL, details)
             orders = {"floored": values, "capped": values[::-1], "cut": sizes, "saturated": sizes}
@@ -198,6 +207,12 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
                 begin = tuple(np.quantile(order, _QUANTILES).tolist())
                 limited = float(sizes[-1]), order if kind != "saturated" else order[:0], value
                 yield Knob(kind, node, KINDS[kind](node), begin, details, *limited)
+
+
+def _of_numbers(node: Node) -> bool:
+    """Whether it is computed from numbers alone: 1 + c."""
+    parts = map(through, node.operands if node.op in _LIMITED and not node.shape else (node,))
+    return all(part is not node and (is_number(part) or _of_numbers(part)) for part in parts)
 
 
 def _masked_exponential(node: Node) -> tuple[Node, Node, Node] | None:
@@ -234,6 +249,13 @@ KINDS: dict[str, Callable[[Node], Callable[[float], Edits]]] = {
     "saturated": _limited(lambda xp, x, v: v * xp.tanh(x / v)),
     MULTIPLIED: _limited(lambda xp, x, v: x * v),
     ADDED: _limited(lambda xp, x, v: x + v),
+    BELOW: lambda node: (
+        lambda v: {
+            node: by(*node.operands)(
+                lambda xp, *above: apply(node, xp, (*above[:-1], above[-1] + xp.number(v)))
+            )
+        }
+    ),
     MASKED: _masked_with,
     INSIDE: _limited(lambda xp, x, v: xp.log(xp.exp(x) + v)),
 }
@@ -307,9 +329,9 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         few_digits.end_of(fits, best, side * step, side * math.inf) + side * held
         for side in (-1.0, 1.0)
     )
-    if not knob.binds(best) or knob.unchanged(low, high, target.rounding):
-        return None
-    return SolvedNumber(best, low, high, at(best), held, stepped)
+    solution = SolvedNumber(best, low, high, at(best), held, stepped)
+    binds = knob.binds(best) and knob.binds(solution.told)
+    return solution if binds and not knob.unchanged(low, high, target.rounding) else None
 
 
 def number_in(

@@ -9,7 +9,7 @@ from itertools import permutations, product
 from typing import Any
 
 from refkernels.contexts.graph import Node
-from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, through
+from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, shaped, through
 
 
 def _of_inputs(change: Any, program: Program, params: bool = False) -> Iterator[Any]:
@@ -74,6 +74,9 @@ def missing_factors(program: Program) -> Iterator[Any]:
         pairs = list(permutations(node.operands))[: 1 + (node.op == "multiply")]
         for kept, missing in dict.fromkeys(pairs):
             yield node, {node: only(kept, node.shape)}, {"part": missing}
+            if missing.op == "negative":  # -b a -> -a
+                minus = by(kept)(lambda xp, a, to=node.shape: shaped(xp, -a, to))
+                yield node, {node: minus}, {"part": missing.operands[0]}
     for node in program.inputs:
         yield node, {node: by(node)(lambda xp, v: v * 0 + 1)}, {"part": node}
     for factor in program.of("input", "number"):
@@ -178,7 +181,18 @@ _SIBLINGS = {
 }  # fmt: skip
 
 
-@rule("other_function", "function")  # tanh for erf, rsqrt for sqrt, clip(x, -1, 1) for tanh
+_POWERS: dict[str, Callable[..., Any]] = {
+    "|x|": lambda xp, x: abs(x),
+    "x |x|": lambda xp, x: x * abs(x),
+    "x³": lambda xp, x: xp.power(x, 3),
+}
+_MAXIMA: dict[str, Callable[..., Any]] = {
+    "min": lambda xp, a, b: xp.minimum(a, b),
+    "max²": lambda xp, a, b: xp.square(xp.maximum(a, b)),
+}
+
+
+@rule("other_function", "function")  # tanh for erf, rsqrt for sqrt, x³ for x², min for max
 def other_functions(program: Program) -> Iterator[Any]:
     for node in program.functions():
         for other in _SIBLINGS[node.option]:
@@ -188,8 +202,11 @@ def other_functions(program: Program) -> Iterator[Any]:
         cut = by(*node.operands)(lambda xp, x: xp.clip(x, -1, 1))
         yield node, {node: cut}, {"function": node.option, "other": "clip"}
     for node in program.of("square"):
-        size = by(*node.operands)(lambda xp, x: abs(x))
-        yield node, {node: size}, {"function": "x²", "other": "|x|"}
+        for other, power in _POWERS.items():
+            yield node, {node: by(*node.operands)(power)}, {"function": "x²", "other": other}
+    for node in program.of("maximum"):
+        for other, chosen in _MAXIMA.items():
+            yield node, {node: by(*node.operands)(chosen)}, {"function": "max", "other": other}
 
 
 _SHARE, _LOGISTIC = "exp(x) / sum(exp(x))", "1 / (1 + exp(-x))"
@@ -267,6 +284,13 @@ def activated_results(program: Program) -> Iterator[Any]:
     return _transformed(dict.fromkeys(filter(None, program.graph.outputs)), _OF_RESULTS)
 
 
+@rule("input_added", "function")  # y -> y + x, as a residual
+def added_inputs(program: Program) -> Iterator[Any]:
+    for node, x in product(dict.fromkeys(program.graph.outputs), program.inputs):
+        if node and x.shape == node.shape:
+            yield node, {node: by(node, x)(lambda xp, y, x: y + x)}, {"part": x}
+
+
 @rule("constant_outside_root", "constant")  # sqrt(u + c) -> sqrt(u) + c
 def outside_the_root(program: Program) -> Iterator[Any]:
     for node in program.functions("sqrt", "rsqrt"):
@@ -282,11 +306,12 @@ def outside_the_root(program: Program) -> Iterator[Any]:
             yield node, {total: only(u, total.shape), node: by(node, c)(outside)}, {"part": c}
 
 
+_STEPS = ("function", "step")
 _ADDING = {"add": operator.add, "subtract": operator.sub}
 _SCALING = {"multiply": operator.mul, "divide": operator.truediv}
 
 
-@rule("applied_elsewhere", "term")  # f(a c) -> f(a) c, a + b c -> (a + b) c, and the reverse
+@rule("applied_elsewhere", "term")  # f(a c) -> f(a) c, a c + b -> (a + b) c or a + b c
 def moved_operations(program: Program) -> Iterator[Any]:
     for node in program.of(*_ADDING, *_SCALING):
         kinds = (_ADDING, _SCALING) if node.op in _ADDING else (_SCALING, _ADDING)
@@ -294,8 +319,9 @@ def moved_operations(program: Program) -> Iterator[Any]:
             source = c.operands[0] if c.op == "broadcast" else c
             inner, apply = through(kept), kinds[0][node.op]
             places = [user for user in program.readers(node) if user.op in kinds[1]]
+            places += [o for user in places for o in user.operands if through(o) is not node]
             places += inner.operands if inner.op in kinds[1] else ()
-            if not source.shape or source in program.inputs:  # what is computed stays near
+            if not source.shape or source.op in ("input", "array"):  # what is computed stays near
                 places += (*_later(program, node), *_earlier(kept))
             behind = _reached(c, lambda node: node.operands)
             for place in dict.fromkeys(places) if kept.shape else ():
@@ -308,13 +334,13 @@ def moved_operations(program: Program) -> Iterator[Any]:
 def _later(program: Program, node: Node) -> Iterator[Node]:
     """Functions and results that depend on a node."""
     later = _reached(node, lambda node: program.users.get(node, ()))
-    return (n for n in later if n.op == "function" or n in program.graph.outputs)
+    return (n for n in later if n.op in _STEPS or n in program.graph.outputs)
 
 
 def _earlier(node: Node) -> Iterator[Node]:
     """The arguments of functions that a node depends on."""
     earlier = (node, *_reached(node, lambda node: node.operands))
-    return (n.operands[0] for n in earlier if n.op == "function")
+    return (n.operands[0] for n in earlier if n.op in _STEPS)
 
 
 def _reached(node: Node, following: Callable[[Node], Iterable[Node]]) -> dict[Node, None]:

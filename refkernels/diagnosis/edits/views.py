@@ -103,14 +103,23 @@ def _settings(asked: Mapping[str, Any], words: Mapping[str, Mapping[str, None]])
         if isinstance(value, bool):
             others = [not value]
         elif isinstance(value, int):
-            near = (value + 1, value - 1, 2 * value, value // 2)
-            others = [other for other in dict.fromkeys((*near, *_USUAL)) if other != value]
+            others = [other for other in dict.fromkeys((*_near(value), *_USUAL)) if other != value]
+        elif isinstance(value, tuple) and all(isinstance(n, int) for n in value):
+            ends = [(n,) * len(value) for n in value]  # a window of one side on both
+            for k, n in enumerate(value):
+                ends += [(*value[:k], other, *value[k + 1 :]) for other in _near(n)]
+            ends += zip(*map(_near, value), strict=True)
+            others = [other for other in dict.fromkeys(ends) if other != value]
         for other in others:
             details = {"param": name, "value": other, "asked": value}
             yield View(VALUE, {}, {name: other}, details)
     for (a, x), (b, y) in itertools.combinations(asked.items(), 2):
         if type(x) is type(y) and not isinstance(x, bool | str) and x != y:
             yield View("params_exchanged", {}, {a: y, b: x}, {"part": a, "other": b})
+
+
+def _near(value: int) -> tuple[int, ...]:
+    return value + 1, value - 1, 2 * value, value // 2
 
 
 def _limited(whole: Arrays) -> Iterator[View]:

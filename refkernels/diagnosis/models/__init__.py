@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Algorithms, Candidate, Claim, Questions
-from refkernels.diagnosis.models import circular, clipping, rotation, slopes, smoothing
+from refkernels.diagnosis.models import circular, clipping, slopes, smoothing
 from refkernels.diagnosis.models.layernorm import algorithms as layernorm
 from refkernels.diagnosis.problem import Array, Problem
 from refkernels.op import Op
@@ -44,7 +44,6 @@ _OF_OPS: dict[str, Known] = {
     "clip_by_norm": Known(questions=(clipping.by_groups,)),
     "clip_by_global_norm": Known(questions=(clipping.by_groups, clipping.by_other_tensors)),
     "cross_entropy": Known(questions=(smoothing.in_float32,)),
-    "rotary": Known(questions=(rotation.narrow_tables,)),
     # Cores earn 8 bits each.
     "layernorm": Known(rounded=(layernorm.find,), run=layernorm.run, rows=32),
     **dict.fromkeys(slopes.GRADIENTS, Known(algorithms=(slopes.find,))),
