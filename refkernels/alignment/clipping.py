@@ -48,7 +48,9 @@ class Scaling:
     def clips(self) -> tuple[str, ...]:
         """The parts that were scaled down, other than by the removal of a loss scale."""
         factors = self.factors.items()
-        return tuple(name for name, ends in factors if ends[1] < 1.0 and not _unscales(ends))
+        return tuple(
+            name for name, ends in factors if ends[1] < 1.0 and not _is_power(_divisor(ends))
+        )
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,11 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
     )  # fmt: skip
     tensor_factors = {name: factor_between(*pair) for name, pair in pairs.items()}
     for scope, part_of in scopes:
-        factors = _shared(tensor_factors, part_of)
-        if factors is not None:
-            parts = grouped(pairs, part_of.__getitem__)
-            norms = {
-                part: math.hypot(*(norm(pairs[n][0]) for n in parts[part])) for part in factors
-            }
+        parts = grouped(pairs, part_of.__getitem__).items()
+        shared = {part: _intersection([tensor_factors[n] for n in names]) for part, names in parts}
+        factors = {part: ends for part, ends in shared.items() if ends is not None}
+        if len(factors) == len(parts):
+            norms = {part: math.hypot(*(norm(pairs[n][0]) for n in names)) for part, names in parts}
             return Scaling(step, rank.rank, scope, factors, norms, None, received)
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
     clamped = (np.array_equal(np.clip(old, -limit, limit), new) for old, new in pairs.values())
@@ -129,7 +130,7 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
         step
         for step in step_scalings
         if step.scope != "none"
-        and not (step.factors and all(map(_unscales, step.factors.values())))
+        and not (step.factors and all(_is_power(_divisor(f)) for f in step.factors.values()))
     ]
     steps = tuple(step.step for step in step_scalings)
     if not scaled:
@@ -156,18 +157,25 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
 
 
 def _divisors(scaled: Sequence[Scaling]) -> tuple[int, ...]:
-    """The whole numbers that divide all gradients of each step; none where a step has no such
-    number, or where so wide an interval holds one by chance."""
-    divisors = set()
-    for low, high in (factor for step in scaled for factor in step.factors.values()):
-        if not 0.0 < low <= high < 1.0:
-            return ()
-        parts = round(2.0 / (low + high))
-        power = math.frexp(parts)[0] == 0.5
-        if not low <= 1.0 / parts <= high or (high / low - 1.0) * (power or parts) > _NARROW:
-            return ()
-        divisors.add(parts)
-    return tuple(sorted(divisors))
+    """The whole numbers that divide all gradients of each step; none where a step has none."""
+    found = {_divisor(factor) for step in scaled for factor in step.factors.values()}
+    return tuple(sorted(parts for parts in found if parts)) if None not in found else ()
+
+
+def _divisor(factor: Interval) -> int | None:
+    """The whole number, if any, that a factor divides by: no interval so wide that it holds one by
+    chance."""
+    low, high = factor
+    if not 0.0 < low <= high < 1.0:
+        return None
+    parts = round(2.0 / (low + high))
+    chance = (high / low - 1.0) * (_is_power(parts) or parts)
+    return parts if low <= 1.0 / parts <= high and chance <= _NARROW else None
+
+
+def _is_power(parts: int | None) -> bool:
+    """Whether it is a power of two, as a loss scale is."""
+    return parts is not None and math.frexp(parts)[0] == 0.5
 
 
 def factor_between(before: Array, after: Array) -> Interval:
@@ -184,14 +192,6 @@ def factor_between(before: Array, after: Array) -> Interval:
     with np.errstate(all="ignore"):
         ends = np.sort(np.stack(((new - room) / old, (new + room) / old)), axis=0)
     return float(np.max(ends[0])), float(np.min(ends[1]))
-
-
-def _unscales(factor: Interval) -> bool:
-    """Whether a factor is a power of two below 1, known closely enough."""
-    low, high = factor
-    if not 0.0 < low <= high < 1.0 or high > low * (1 + _NARROW):
-        return False
-    return low <= 2.0 ** round(math.log2(low)) <= high
 
 
 def clip_difference(a: Clipping | None, b: Clipping | None) -> Suspect | None:
@@ -245,15 +245,6 @@ def _difference(a: Clipping, b: Clipping) -> tuple[str, dict[str, Any]] | None:
     if early:
         return "clip_before_unscale", {"run": "AB"[ratio > 1.0], "scale": int(scale)}
     return "clip_threshold", {}
-
-
-def _shared(
-    tensor_factors: Mapping[str, Interval], part_of: Mapping[str, str]
-) -> dict[str, Interval] | None:
-    parts = grouped(tensor_factors, part_of.__getitem__).items()
-    shared = {part: _intersection(map(tensor_factors.__getitem__, names)) for part, names in parts}
-    known = {part: ends for part, ends in shared.items() if ends is not None}
-    return known if len(known) == len(shared) else None
 
 
 def _intersection(intervals: Iterable[Interval]) -> Interval | None:
