@@ -31,7 +31,7 @@ Path = str | os.PathLike[str]
 class Alignment:
     """The findings about one run, or two; some are of each run. `curve`: the losses beside null
     runs; `band`: their least, mean and greatest loss by step; `noise`: whether they round as the
-    runs do; `remarks`: what is missing or damaged in the captures."""
+    runs do."""
 
     runs: tuple[Run, ...]
     verdict: Conclusion
@@ -41,7 +41,6 @@ class Alignment:
     matched: Matched | None = None
     curve: CurveTest | None = None
     null_directions: tuple[tuple[str, ...], ...] = ()
-    remarks: tuple[str, ...] = ()
     band: tuple[tuple[int, float, float, float], ...] = ()
     noise: Noise | None = None
     traced: CallComparison | None = None
@@ -113,12 +112,11 @@ def conclude(
     clips = tuple(clipping(run_scalings) for run_scalings in scalings_by_run)
     firsts = [run.first for run in runs]
     directions = tuple(null_directions(one, one.steps[0]) if one.steps else () for one in firsts)
-    remarks = tuple(remark for run in runs for remark in run.remarks)
     cut_off = tuple(_cut_off(runs, chosen))
     if len(runs) == 1:
         return Alignment(
             runs, decide_alone(local[0], cut_off), notes(runs[0]), local, clips,
-            null_directions=directions, remarks=remarks,
+            null_directions=directions,
         )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
     calls = traced(runs[0], runs[1])
@@ -141,8 +139,8 @@ def conclude(
         differing, local_pair, clips_alike, pairs, curve, first_departure, noise, calls, cut_off
     )
     return Alignment(
-        runs, verdict, differing, local, clips, pairs, curve, directions, remarks, _band(nulls),
-        noise, calls,
+        runs, verdict, differing, local, clips, pairs, curve, directions, _band(nulls), noise,
+        calls,
     )  # fmt: skip
 
 

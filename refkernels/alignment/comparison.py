@@ -105,7 +105,8 @@ def _departure(
         of_loss = scale if parted is not None and parted.stage == "loss" else 1.0
         compared = _comparisons(a, b, tensors, matched, line_a, line_b, scale, of_loss)
         pairs = list(_resolved(compared, line_a.step, coarse))
-        parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
+        real = (pair for pair in pairs if pair.what != "ids")  # labels may be told otherwise
+        parted = next((pair for pair in real if pair.apart > pair.digits), None)
         scale = None if parted is None or scale != 1.0 else _removed_factor(parted, pairs)
         if scale and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
             # Clipping by the norm removes any factor. Only where one run leaves its gradients as
@@ -117,6 +118,8 @@ def _departure(
         return None
     same_stage = [pair for pair in pairs if pair.stage == parted.stage]
     same = [pair for pair in same_stage if pair.apart > pair.digits and _same_factor(pair, parted)]
+    received = (pair for pair in pairs if (pair.where, pair.what) == (parted.where, "ids"))
+    parted = next((pair for pair in received if pair.apart), parted)
     before = [pair.where for pair in pairs[: pairs.index(parted)] if pair.what == "outputs"]
     last = before[-1] if before and parted.what in ("inputs", "loss") else ""
     return _suspect(line_a.step, parted, len(same), len(same_stage), last)
@@ -285,9 +288,11 @@ def _compared_arrays(
     a quarter of the digits may be lost; where cancellation leaves nothing but roundings, the
     gradient is not compared."""
     for array_a, array_b in zip(arrays_a.values(), arrays_b.values(), strict=False):
-        if array_a.shape != array_b.shape or array_a.dtype.kind not in "fV" or not array_a.size:
+        kinds = {array_a.dtype.kind, array_b.dtype.kind}
+        whole, real = kinds <= {"i", "u"}, kinds <= {"f", "V"}
+        if array_a.shape != array_b.shape or not array_a.size or not (whole or real):
             continue
-        digits = 2.0 ** (-min(formats.of(array_a).p, formats.of(array_b).p) / 2)
+        digits = 0.0 if whole else 2.0 ** (-min(formats.of(array_a).p, formats.of(array_b).p) / 2)
         if floor == 0.0 and math.inf in (norm(array_a), norm(array_b)):
             array_a, array_b = _squeezed(array_a), _squeezed(array_b)
         norms = norm(array_a), norm(array_b) / scale
@@ -305,8 +310,8 @@ def _compared_arrays(
         multiple = array_a.size > 1 or math.isclose(larger, round(larger), rel_tol=digits)
         multiple &= norm(values_b - factor * values_a) <= digits * size * abs(factor)
         multiple &= beside <= digits or apart > digits
-        apart, known = max(apart, beside), factor if multiple else None
-        yield _Comparison(stage, where, what, apart, known, digits)
+        apart, known = max(apart, beside), factor if multiple and real else None
+        yield _Comparison(stage, where, "ids" if whole else what, apart, known, digits)
 
 
 def _squeezed(array: Array) -> Array:

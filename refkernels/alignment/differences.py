@@ -199,14 +199,14 @@ def _untied(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
 
 
 def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
-    for run, names, rank in (("A", matched.only_a, a), ("B", matched.only_b, b)):
-        layers = [rank.layers[name] for name in names]
-        judged = [one for one in layers if isinstance(kind_of(one, one.hyperparameters), LayerKind)]
+    a_alone, b_alone = (matched.only_a, matched.lone_a), (matched.only_b, matched.lone_b)
+    for run, rank, (layers, parameters) in (("A", a, a_alone), ("B", b, b_alone)):
+        alone = [rank.layers[name] for name in layers]
+        judged = [one for one in alone if isinstance(kind_of(one, one.hyperparameters), LayerKind)]
         for layer in judged[:_LISTED]:
             details = {"run": run, "type": layer.type}
             yield Suspect("model", layer.name, kind="lone_layer", details=details)
-    for run, names in (("A", matched.lone_a), ("B", matched.lone_b)):
-        for name in names[:_LISTED]:
+        for name in parameters[:_LISTED]:
             yield Suspect("model", name, kind="lone_parameter", details={"run": run})
 
     def dtypes(name: str) -> tuple[str, str]:

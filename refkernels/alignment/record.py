@@ -15,7 +15,7 @@ from refkernels.records.words import SCHEMA
 def of(alignment: Any) -> dict[str, Any]:
     """The record of an `Alignment`."""
     names = ("verdict", "differences", "clips", "curve", "noise", "band", "matched",
-             "null_directions", "remarks")  # fmt: skip
+             "null_directions")  # fmt: skip
     fields = {
         "schema": SCHEMA,
         "kind": "alignment",
@@ -24,6 +24,7 @@ def of(alignment: Any) -> dict[str, Any]:
         "local": [_local(item) for item in alignment.local],
         "losses": [[[line.step, line.loss] for line in run.first.lines] for run in alignment.runs],
         "calls": _plain(alignment.traced),
+        "remarks": [remark for run in alignment.runs for remark in run.remarks],
     }
     return dict(storable(fields))
 

@@ -94,16 +94,18 @@ def test_what_is_beside_a_mask_is_compared() -> None:
         assert pair.factor is None or factor != 1.5
 
 
-def test_the_last_layer_that_agrees_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    forms = ("o", "outputs", 0.0, 1.0, 1e-3), ("norm", "inputs", 0.4, None, 1e-3)
-    pairs = [_Comparison("forward", *form) for form in forms]
+@pytest.mark.parametrize("ids", [False, True])
+def test_the_last_layer_that_agrees_is_told(ids: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for ids, which a layer may be told otherwise if its outputs agree."""
+    of_norm = ("ids", "inputs") if ids else ("inputs",)
+    forms = [("o", "ids", 0.4), ("o", "outputs", 0.0), *(("norm", what, 0.4) for what in of_norm)]
+    pairs = [_Comparison("forward", *form, None, 1e-3) for form in forms]
     monkeypatch.setattr(comparison, "_comparisons", lambda *_: pairs)
     run, line = SimpleNamespace(first=None), SimpleNamespace(step=0)
     found = comparison._departure(run, run, (), Matched({}, {}, (), ()), line, line, {})
-    assert page.suspect(dataclasses.asdict(found), page.words_of("en")).endswith(
-        "the input of `norm` in B differs from A's by 0.4 of its norm, and everything before it "
-        "agrees, up to the output of `o`"
-    )
+    told = page.suspect(dataclasses.asdict(found), page.words_of("en"))
+    assert told.endswith("everything before it agrees" + ", up to the output of `o`" * (not ids))
+    assert ("the input of `norm`, whole numbers, in B differs from A's by 0.4" in told) == ids
 
 
 def test_runs_that_round_alike_leave_p_as_it_is() -> None:
