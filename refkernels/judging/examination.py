@@ -16,11 +16,11 @@ import numpy as np
 from refkernels.judging import decoys, mutants
 from refkernels.judging.calls import Protocol, protocol
 from refkernels.judging.challenges import Drawer
-from refkernels.judging.questions import ANYTHING, KernelDomain
+from refkernels.judging.questions import ANYTHING, KernelDomain, elements
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 
-LARGEST = 1 << 14  # elements of an answer that is compared with decoys
+LARGEST = 1 << 14  # elements of an answer that is compared with decoys, of inputs 8 times as many
 OWN = 1 << 22  # the product of all lengths of a kernel's own shapes, in the first round
 
 
@@ -57,10 +57,10 @@ class KernelExamination:
             self._rounds[number] = [c for c in asked if c.finite or not self.drawer.domain.finite]
         return self._rounds[number]
 
-    def decisive_outputs(self, challenge: Challenge) -> tuple[str, ...]:
+    def decisive_outputs(self, asked: Challenge) -> tuple[str, ...]:
         """The outputs for which the challenge rejects all decoys; large ones are not tried."""
-        small = sum(a.size for a in challenge.standard().rounded.values()) <= LARGEST
-        return self._decisive(challenge) if small else ()
+        sizes = elements(asked.standard().rounded), elements(asked.floats) // 8
+        return self._decisive(asked) if max(sizes) <= LARGEST else ()
 
     def shown(self, answered: Sequence[Challenge], seconds: float = math.inf) -> mutants.Shown:
         """The mutants and errors that these challenges would have caught, as far as they can be
