@@ -25,7 +25,9 @@ from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
 from refkernels.alignment.suspect import Suspect
 from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 
+_HUGE, _FAR, _ABOUT = 1e30, 64.0, 1.0 - 2.0**-5  # infinity; how far, and how alike, masks are
 _CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip", "update"]
 
@@ -105,8 +107,8 @@ def _departure(
         of_loss = scale if parted is not None and parted.stage == "loss" else 1.0
         compared = _comparisons(a, b, tensors, matched, line_a, line_b, scale, of_loss)
         pairs = list(_resolved(compared, line_a.step, coarse))
-        real = (pair for pair in pairs if pair.what != "ids")  # labels may be told otherwise
-        parted = next((pair for pair in real if pair.apart > pair.digits), None)
+        real = (pair for pair in pairs if pair.apart > pair.digits and pair.what != "ids")
+        parted = next(real, None)  # ids alone may be told otherwise, as what is no label
         scale = None if parted is None or scale != 1.0 else _removed_factor(parted, pairs)
         if scale and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
             # Clipping by the norm removes any factor. Only where one run leaves its gradients as
@@ -273,9 +275,8 @@ def null_directions(rank: Rank, step: int) -> tuple[str, ...]:
     tensors, names = rank.tensors(step), []
     for name, size in cotangent_sizes(rank, tensors).items():
         gradient = tensors.gradient(name, "backward")
-        if gradient is None or not size < math.inf:
-            continue
-        if 0.0 < norm(gradient) <= size * 2.0 ** (-formats.of(gradient).p / 2):
+        lost = 0.0 if gradient is None else size * 2.0 ** (-formats.of(gradient).p / 2)
+        if gradient is not None and 0.0 < norm(gradient) <= lost < math.inf:
             names.append(name)
     return tuple(names)
 
@@ -293,8 +294,10 @@ def _compared_arrays(
         if array_a.shape != array_b.shape or not array_a.size or not (whole or real):
             continue
         digits = 0.0 if whole else 2.0 ** (-min(formats.of(array_a).p, formats.of(array_b).p) / 2)
-        if floor == 0.0 and math.inf in (norm(array_a), norm(array_b)):
-            array_a, array_b = _squeezed(array_a), _squeezed(array_b)
+        if stage == "forward":
+            array_a, array_b = (np.clip(to_float64(x), -_HUGE, _HUGE) for x in (array_a, array_b))
+            shown = ~(_masked(array_a) & _masked(array_b))
+            array_a, array_b = array_a[shown], array_b[shown]
         norms = norm(array_a), norm(array_b) / scale
         size = max(norms[0], math.sqrt(digits) * floor)
         if not 0.0 < size < math.inf or not math.isfinite(norms[1]):
@@ -303,19 +306,19 @@ def _compared_arrays(
             continue
         values_a, values_b = array_a.astype(np.float64), array_b.astype(np.float64) / scale
         apart = norm(values_b - values_a) / size
-        small_a, small_b = (x if floor else _squeezed(x) for x in (values_a, values_b))
-        beside = norm(small_b - small_a) / max(norm(small_a), size if floor else 0.0)
         factor = float(np.vdot(values_a, values_b)) / size**2
         larger = max(abs(factor), 1.0 / abs(factor)) if factor else 0.5
         multiple = array_a.size > 1 or math.isclose(larger, round(larger), rel_tol=digits)
         multiple &= norm(values_b - factor * values_a) <= digits * size * abs(factor)
-        multiple &= beside <= digits or apart > digits
-        apart, known = max(apart, beside), factor if multiple and real else None
+        known = factor if multiple and real else None
         yield _Comparison(stage, where, "ids" if whole else what, apart, known, digits)
 
 
-def _squeezed(array: Array) -> Array:
-    """x / (1 + |x|): what is small shows beside a mask's large numbers, or infinities."""
-    x = array.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(np.isinf(x), np.sign(x), x / (1.0 + np.abs(x))))
+def _masked(x: Array) -> Array:
+    """Which numbers a mask has made the least: several that are about equal, far below all others.
+    How far, or whether they are infinite, is a choice."""
+    low = np.min(x)
+    masked = x < low / 2.0
+    others = np.abs(x[~masked])
+    far = 0 < others.size < x.size - 1 and bool(low < -_FAR * np.max(others))
+    return masked & (far and bool(np.all(x[masked] <= low * _ABOUT)))

@@ -69,12 +69,11 @@ def matched(a: Rank, b: Rank, names: Mapping[str, str] | None = None) -> Matched
         for layer in (*called_a, *called_b)
         if layer.parameters and joined.issuperset(layer.parameters.values())
     }
-    taken = {*layers.values(), *split}
     return Matched(
         layers,
         parameters,
         tuple(one.name for one in called_a if one.name not in {*layers, *split}),
-        tuple(one.name for one in called_b if one.name not in taken),
+        tuple(one.name for one in called_b if one.name not in {*layers.values(), *split}),
         tuple(name for name in lone_a if name not in joined),
         tuple(name for name in lone_b if name not in joined),
     )

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from refkernels.op import Direction
 
 Array = npt.NDArray[Any]
-Stage = Literal["forward", "backward", "clip", "update"]
-STAGES: tuple[Stage, ...] = get_args(Stage)  # in a step's order
+Stage = Literal["forward", "backward", "clip", "update"]  # in a step's order
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Place:
         """The key that sorts places as a run reaches them: backward passes start at the last
         layer."""
         turn = -self.order if self.stage == "backward" else self.order
-        return self.step, STAGES.index(self.stage), turn, self.rank
+        return self.step, get_args(Stage).index(self.stage), turn, self.rank
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ from parting import compare
 def main(out, path_a, path_b):
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)  # of a quotient of integers, say
-    found = compare(path_a, path_b)
     with open(out, "w", encoding="utf-8") as file:
-        json.dump(found, file)
+        json.dump(compare(path_a, path_b), file)
 
 
 if __name__ == "__main__":
