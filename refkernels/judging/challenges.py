@@ -336,7 +336,7 @@ class Drawer:
         op's cases if only these have shapes; several times, each with other content."""
         letters = self.shapes.letters
         usual = min(1024, 2 ** (24 // max(len(letters), 1)))
-        lengths = {x: max((self.domain.lengths or {}).get(x, [usual])) for x in letters}
+        lengths = {x: max(self.domain.lengths.get(x, [usual])) for x in letters}
         rows = TIMED // math.prod(lengths.values()) if len(letters) < 2 else 0
         drawn = self._on_case("timed", data.typical, rng, 1)
         if self.free:

@@ -45,6 +45,7 @@ class Level(NamedTuple):
     mutants: float
 
 
+ROUNDS = 3  # as long as too little is shown: no seed decides a verdict
 FIRST = 5  # times as many seconds: the first round ends too, once enough is shown
 LEVELS = {
     "quick": Level(1, 36, 2, 0),
@@ -106,7 +107,7 @@ def judge(
     device = target.device or device
     rounds, limit, calls, trials = LEVELS[level]
     asked = partial((examinations or Examinations()).of, record, direction, dtype, drawn_seed)
-    domain = KernelDomain(frozenset(), lengths, dtypes, shapes, AXES, allow_overflow, finite)
+    domain = KernelDomain(frozenset(), lengths or {}, dtypes, shapes, AXES, allow_overflow, finite)
     _check_domain(asked(domain).drawer)
     with (
         JudgedKernel(framework, environments.find(spec), device, environment=settings) as running,
@@ -118,8 +119,8 @@ def judge(
         for challenge, reply in first:
             course.fault(challenge, reply)
         course.calls(calls)
-        for number in range(rounds):
-            if number and (findings.wrong or course.late()):
+        for number in range(max(rounds, ROUNDS)):
+            if number and (findings.wrong or course.late() or (number >= rounds and course.enough)):
                 break
             course.round(number, progress)
         time_taken = course.times() if times and not (findings.wrong or running.hung) else None
@@ -232,9 +233,8 @@ def _axes_taken(
     give the shapes, of axes of the first input; none if every number raises one. A number is
     refused if all its challenges raise an exception. And the answers."""
     numbers = (1, 0, 2, 3, 4) if drawer.ranked else (1,)
-    challenges = [(axes, like) for axes in numbers for like in drawer.typicals(rng, axes)]
-    if not drawer.free:
-        challenges = [(first_axes(like.inputs), like) for _, like in challenges]
+    drawn = ((axes, like) for axes in numbers for like in drawer.typicals(rng, axes))
+    challenges = [(axes if drawer.free else first_axes(like.inputs), like) for axes, like in drawn]
     taken, asked = dict[int, tuple[Challenge, CellReply]](), set[int]()
     for axes, challenge in challenges:
         asked.add(axes)
@@ -257,6 +257,12 @@ class Course:
     findings: Findings
     start: float
     limit: float
+
+    @property
+    def enough(self) -> bool:
+        """Whether what is right so far shows enough."""
+        drawer = self.examination.drawer
+        return verdict_of(self.findings, drawer.op, drawer.direction, False)[0] != NOT_ENOUGH
 
     def late(self, times: int = 1) -> bool:
         return time.monotonic() - self.start > times * self.limit
@@ -314,8 +320,7 @@ class Course:
             progress(place, len(asked), challenge.name)
             late = self.late(1 if number else FIRST)
             if late and not number:
-                found = verdict_of(findings, challenge.op, challenge.direction, False)
-                late = findings.wrong or found == (RIGHT, [])
+                late = findings.wrong or self.enough
                 findings.flags += ["cut_short"] * late
             if late or running.hung:
                 break

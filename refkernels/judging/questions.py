@@ -4,7 +4,7 @@ says it takes, and the op's own cases: shapes, integers and params that no signa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -43,7 +43,7 @@ class KernelDomain:
     `judge`."""
 
     left_out: frozenset[str] = frozenset()
-    lengths: Mapping[str, Sequence[int]] | None = None
+    lengths: Mapping[str, Sequence[int]] = field(default_factory=dict)
     dtypes: Mapping[str, Sequence[str]] | None = None
     shapes: Mapping[str, Sequence[int]] | None = None
     axes: frozenset[int] = AXES

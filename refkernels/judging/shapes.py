@@ -50,11 +50,6 @@ class ShapeDrawer:
     format: Format
     takes: Callable[[Shapes], bool]
 
-    @property
-    def lengths(self) -> Mapping[str, Sequence[int]]:
-        """The only lengths, by letter."""
-        return self.domain.lengths or {}
-
     @cached_property
     def letters(self) -> list[str]:
         return list(dict.fromkeys(x for argument in self.arguments.values() for x in argument.own))
@@ -91,7 +86,7 @@ class ShapeDrawer:
     def odd(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
         """The length of each letter in turn 1, 0 and a large prime, and a multiple of
         tiles; no rows; a row without axis; many axes, one of length 1."""
-        free = [x for x in self.letters if x not in self.lengths]
+        free = [x for x in self.letters if x not in self.domain.lengths]
         many = len(self.letters) > 2
         two_rows, pool = self.leading((2,)), SHORT if len(self.letters) > 3 else LENGTHS[0]
         for _ in range(TRIES):
@@ -124,7 +119,7 @@ class ShapeDrawer:
         a leading axis and without one, in turn, as what follows; each letter one shorter than whole
         tiles, and one longer than a tile, where one term more or less shows; whole tiles; each
         related letter at usual lengths; many rows."""
-        letters = [str(x) for x in rng.permutation(self.letters) if x not in self.lengths]
+        letters = [str(x) for x in rng.permutation(self.letters) if x not in self.domain.lengths]
         letters.sort(key=lambda x: x not in related)
         plan = [(x, LONG << size, 1) for x in letters[:1] * 2]
         plan += [(x, TERMS if x in related else MANY, -1) for x in letters]
@@ -179,12 +174,12 @@ class ShapeDrawer:
     def _length(
         self, letter: str, rng: np.random.Generator, pool: Sequence[int], longest: int
     ) -> int:
-        allowed = self.lengths.get(letter)
+        allowed = self.domain.lengths.get(letter)
         fitting = [n for n in pool if n <= longest] or [max(min(longest, 4), 1)]
         return int(rng.choice(allowed or fitting))
 
     def _lengths(self, others: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
-        return {x: int(rng.choice(self.lengths.get(x) or [n])) for x, n in others.items()}
+        return {x: int(rng.choice(self.domain.lengths.get(x) or [n])) for x, n in others.items()}
 
 
 def _product(rows: Sequence[int], lengths: Mapping[str, int]) -> int:
