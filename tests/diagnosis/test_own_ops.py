@@ -268,7 +268,7 @@ fault = of(lambda xp, x, y, *, slope: xp.where(x < 0, x * slope, x) * y, *PAIR, 
 fault(None, lambda x, y: np.maximum(x, 0.2 * x) * y)
 fault("function_for_another", lambda x, y: silu(x) * y, other="silu")
 fault = of(lambda xp, x, y: xp.square(xp.maximum(x, xp.number(0))) * y, *PAIR)
-fault("function_for_another", lambda x, y: silu(x) * y, other="silu")
+fault("function_for_another", lambda x, y: np.maximum(x, 0.01 * x) ** 2 * y, function="max(x, 0)")
 fault("other_function", lambda x, y: np.maximum(x, 0) ** 3 * y, other="x³")
 fault = of(lambda xp, x, y, *, c: xp.maximum(xp.clip(x, -c, 1 + c), y), *PAIR, c=0.2)
 fault("other_function", lambda x, y: np.minimum(x.clip(-0.2, 1.2), y), function="max", other="min")

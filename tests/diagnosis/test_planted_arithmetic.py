@@ -329,9 +329,8 @@ def turned(x: Any, tables: Any, **_: Any) -> Any:
     return np.concatenate([a * cosine - b * sine, b * cosine + a * sine], axis=-1)
 
 
-def tables(format: Any, of_angles: Any = np.float64) -> tuple[Any, Any]:
-    frequency = (10000.0 ** (-np.arange(0, 16, 2) / 16)).astype(of_angles)
-    angles = np.asarray(PLACES[:, None].astype(of_angles) * frequency, np.float64)
+def tables(format: Any) -> tuple[Any, Any]:
+    angles = PLACES[:, None] * 10000.0 ** (-np.arange(0, 16, 2) / 16)
     return np.cos(angles).astype(format), np.sin(angles).astype(format)
 
 
@@ -342,8 +341,6 @@ for kind, format in ((np.float64, "float32"), (F, "float16"), (F, "bfloat16")):
     fault("intermediate_rounded", partial(turned, tables=both), **told)
     fault = of("rotary", {"x": x, "position": PLACES, "dy": x}, kind)
     fault("intermediate_rounded", partial(turned, tables=(both[0], -both[1])), **told)
-fault = of("rotary", {"x": normal(40, 16), "position": PLACES})
-fault("intermediate_rounded", partial(turned, tables=tables(np.float16, F)), format="float16")
 far = of("rotary", {"x": normal(40, 16), "position": PLACES + 300})
 angles = (PLACES + 300).astype(ml_dtypes.bfloat16)[:, None] * 10000.0 ** (-np.arange(8) / 8)
 places = partial(turned, tables=(np.cos(angles), np.sin(angles)))

@@ -342,6 +342,9 @@ fault("duplicates_averaged", lambda weight, **a: np.stack([mean(rows) for rows i
 fault = of("cumsum", {"x": normal(4, 700)})
 more = lambda x: (np.arange(700) >= 640) * x[:, 640:].sum(-1, keepdims=True)  # noqa: E731
 fault("wrong_carry", lambda x: np.cumsum(x, -1) + more(x))
+fault = of("cumsum", {"x": np.zeros(1022, F), "dy": np.ones(1022, F)})
+fault("wrong_carry", lambda x, dy: 1022 - np.arange(1022) + 254 * (np.arange(1022) > 767))
+fault = of("cumsum", {"x": normal(4, 700)})
 
 
 def by_blocks(x: Any, next_total: Any) -> Any:

@@ -121,11 +121,11 @@ def told(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
 def _number_added(edit: Edit, screen: Screen) -> float | None:
     """What an edit of a sum adds to it, if that is one number in every row: a first term that is 1
     in each, counted twice, is a 1 that is added."""
-    if edit.family != "reduction" or edit.place not in edit.changes or "value" in edit.details:
+    if edit.family != "reduction" or list(edit.changes) != [edit.place]:
         return None
     other, own = screen.value_of(edit.place, edit.changes), screen.value_of(edit.place)
     added = np.unique(other - own) if np.shape(other) == np.shape(own) else own[:0]
-    return float(added[0]) if added.size == 1 < own.size and np.isfinite(added[0]) else None
+    return float(added[0]) if added.size == 1 < own.size and 0 < abs(added[0]) < np.inf else None
 
 
 def nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdits]:

@@ -27,6 +27,7 @@ _XP = Doubles()
 _OTHERS: dict[str, Callable[[Any, Any], Any]] = {
     "x": lambda xp, x: x,
     "max(x, 0)": lambda xp, x: xp.maximum(x, xp.number(0)),
+    "max(x, 0.01 x)": lambda xp, x: xp.maximum(x, x * xp.number(0.01)),
     "x σ(1.702 x)": lambda xp, x: x / (1 + xp.exp(x * xp.number(-1.702))),  # arXiv:1606.08415
 }
 _OF_EACH = frozenset(
@@ -38,7 +39,6 @@ _OF_EACH = frozenset(
 _NAMES = tuple(function.name for function in FUNCTIONS)
 _SAMPLE, _FEWEST = 256, 8  # elements
 _BEHIND = 16  # steps from a function to its argument, at most
-_NONE: Array = np.zeros(0)
 _NEAR, _CANCELLED = 1e-9, 2.0**-44  # relative to a value, and to the largest
 _ALIKE = 2.0**-20  # a few roundings of float32, of all elements together
 
@@ -101,7 +101,7 @@ def _recognised(
     for (argument, name), node in found.items():
         yield node, argument, name, known[argument]
     for node, argument in _piecewise(program):
-        if sampled.get(argument, _NONE).size >= _FEWEST:
+        if argument in sampled and sampled[argument].size >= _FEWEST:
             yield node, argument, formula_of(node), _images(sampled[argument])
 
 
