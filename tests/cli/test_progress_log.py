@@ -25,11 +25,6 @@ def test_a_line_every_tenth_or_twenty_seconds() -> None:
     assert len(lines) == 10
     assert lines[0] == "10 %, 40 of 400, 3 min left: unit 40"
     assert lines[-1] == "100 %, 400 of 400: unit 400"
-    log = Log(lines.append, clock)
-    for done in range(401):  # short work writes nothing
-        log.show(done, 400, "unit")
-        clock.now += 0.01
-    assert len(lines) == 10
 
 
 def test_a_unit_that_takes_long_is_named_while_nothing_else_happens() -> None:

@@ -64,6 +64,12 @@ def test_numbers_of_the_format_are_judged_and_wrong_ones_named(
     assert refkernels.explain(op, inputs, answer, params).cause == cause
 
 
+def test_an_end_that_two_formats_share_proves_neither() -> None:
+    x = np.copysign(4.0 * np.abs(X) + 1.0, X)  # no number is so small that they differ
+    found = refkernels.explain("cast", {"x": x}, np.clip(x, -240, 240).astype(F8))
+    assert found.confidence == "consistent"
+
+
 def test_where_a_quotient_may_cross_a_tie_a_kernel_may_round_either_way() -> None:
     """4.5 / 3 may be computed as 1.5 - 2^-23, by x (1 / 3); a power of two divides exactly."""
     op = registry.get("quantize")

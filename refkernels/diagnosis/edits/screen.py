@@ -214,16 +214,16 @@ class Screen:
 
     @cached_property
     def elsewhere(self) -> _Reader:
-        """On random numbers: what agrees there too is one program."""
+        """On random numbers, of many sizes where formats may differ: what agrees is one program."""
         random = np.random.default_rng(0)
-        return self._reader(
-            {
-                name: random.uniform(0.5, 2.0, array.shape)
-                if array is not None and array.dtype.kind not in "iub"
-                else array
-                for name, array in self.arrays.items()
-            }
-        )
+        octaves = 12 if any(node.op == "step" for node in self.program.nodes) else 0
+        drawn = {
+            name: random.uniform(0.5, 2.0, a.shape)
+            * 2.0 ** random.integers(-octaves, octaves + 1, a.shape)
+            for name, a in self.arrays.items()
+            if a is not None and a.dtype.kind not in "iub"
+        }
+        return self._reader({**self.arrays, **drawn})
 
     def arguments(self, arrays: Mapping[str, Any], xp: RoundedArithmetic = XP) -> dict[str, Any]:
         """Arrays of some rows and the params, as values of a context."""
