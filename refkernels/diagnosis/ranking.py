@@ -128,14 +128,13 @@ def _across_outputs(
         for candidate in weighed
         if candidate.confidence == "proven"
     }
-    sure = {
-        candidate.output for candidate in weighed if candidate.confidence in ("proven", "matched")
-    }
+    sure = {c.output for c in weighed if c.confidence in ("proven", "matched")}
     open_outputs = [name for name, fit in fits.items() if not fit.ordinary and name not in sure]
+    unasked = problem.truth.reference.keys() - fits.keys()
 
     def counted(candidate: Candidate) -> Candidate:
         cause, own_evidence = candidate.cause, candidate.evidence
-        if "in_steps" in candidate.details and len(fits) < len(problem.truth.reference):
+        if "in_steps" in candidate.details and (unasked or open_outputs):
             return replace(candidate, confidence="consistent")  # another output may tell more
         if candidate.ruled_out or own_evidence is None or cause in HARMLESS:
             return candidate
