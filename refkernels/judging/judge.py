@@ -280,11 +280,9 @@ class Course:
         if (place := protocol.stale(replies, wrong)) is not None:
             findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
         elif protocol.turns(wrong):
-            again = running.calls(protocol.calls[: len(replies)])
-            if (
-                wrong
-                == self._wrong(again, lambda c, r: c.fault(r.outputs) if r.outputs else None)[0]
-            ):
+            repeated = running.calls(protocol.calls[: len(replies)])
+            again, *_ = self._wrong(repeated, lambda c, r: r.outputs and c.fault(r.outputs))
+            if wrong == again:
                 findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
         if not equal_bits:
             findings.flags.append("not_deterministic")
