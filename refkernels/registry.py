@@ -40,8 +40,7 @@ def _ops_of(family: str) -> dict[str, Op]:
 
 def get(name: str | Op | Any, inputs: Mapping[str, Any] | None = None) -> Op:
     """The op of that name, of an `Oracle`, or of FILE.py:NAME (`programs.named`) on such inputs; an
-    `Op` is returned unchanged. Raises ValueError for an unknown name, with a list of the known
-    ones; TypeError for anything else."""
+    `Op` stays as it is. Raises ValueError for an unknown name, TypeError for anything else."""
     from refkernels.op import Op
 
     record = getattr(name, "op", name)
@@ -58,4 +57,5 @@ def get(name: str | Op | Any, inputs: Mapping[str, Any] | None = None) -> Op:
     for family in sorted(families(), key=lambda family: family != f"{name}_ref"):
         if name in _ops_of(family):
             return _ops_of(family)[name]
-    raise ValueError(f"There is no op {quoted(name)}: {did_you_mean(name, ops())}.")
+    named = did_you_mean(name, ops())
+    raise ValueError(f"There is no op {quoted(name)}: {named}; `refkernels ops` lists all.")

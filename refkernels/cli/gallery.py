@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -28,39 +27,26 @@ def gallery(
     check_language(lang)
     with refusing():
         chosen = [entries.load(key) for key in ([name] if name else entries.names())]
-    explained = [(entry, entry.explain()) for entry in _shown(chosen)]
+    if not name:
+        rows = [entry.to_dict() for entry in chosen]
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=1)) if as_json else _table(rows)
+        return
+    (entry,) = chosen
+    explanation = entry.explain()
     if as_json:
-        rows = [
-            {**entry.to_dict(), "explanation": explanation.to_dict()}
-            for entry, explanation in explained
-        ]
-        typer.echo(json.dumps(rows[0] if name else rows, ensure_ascii=False, indent=1))
-    elif name:
-        typer.echo(page_of(*explained[0], lang))
+        row = {**entry.to_dict(), "explanation": explanation.to_dict()}
+        typer.echo(json.dumps(row, ensure_ascii=False, indent=1))
     else:
-        _table(explained)
+        typer.echo(page_of(entry, explanation, lang))
 
 
-def _shown(chosen: list[Any]) -> Iterable[Any]:
-    """The entries; on a terminal, a line shows how many have been explained."""
-    import sys
-
-    if len(chosen) == 1 or not sys.stderr.isatty():
-        return chosen
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(chosen, "explaining", console=Console(stderr=True), transient=True)
-
-
-def _table(explained: list[tuple[Any, Any]]) -> None:
+def _table(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
 
     from refkernels.reporting.gallery import gallery_table
 
-    rows = [(entry.to_dict(), explanation.to_dict()) for entry, explanation in explained]
     Console().print(gallery_table(rows))
-    typer.echo("* answers kept as records. `refkernels gallery NAME` shows an entry in full.")
+    typer.echo("* answers kept as records. `refkernels gallery NAME` explains an entry in full.")
 
 
 def page_of(entry: Any, explanation: Any, lang: str) -> str:

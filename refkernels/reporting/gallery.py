@@ -1,6 +1,6 @@
 """The gallery: a table of all entries, and one entry as a page of Markdown.
 
-The inputs are plain dicts, the entry and `Explanation.to_dict`, and the explanation's own Markdown.
+The inputs are plain dicts, `Entry.to_dict`, and the explanation's own Markdown.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ Record = Mapping[str, Any]
 _WORDS = by_language("gallery")
 
 
-def gallery_table(rows: Iterable[tuple[Record, Record]]) -> Table:
-    """(entry, explanation) pairs, one line per kernel: the report and its cause."""
+def gallery_table(entries: Iterable[Record]) -> Table:
+    """One line per kernel: the report, and what its explanation finds (an entry's `expected`)."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("name", no_wrap=True)
     table.add_column("answered by")
     table.add_column("verdict", max_width=9)
-    table.add_column("cause", no_wrap=True)  # fits in 80 columns with the confidence below it
-    for entry, explanation in rows:
+    table.add_column("cause", no_wrap=True)
+    for entry in entries:
         name = entry["name"] + (" *" if entry["recorded"] else "")
-        for kernel, explained in explanation["kernels"].items():
-            verdict = explained["verdict"].replace("_", " ")
-            table.add_row(Text(name, style="bold"), kernel, verdict, _cause(explained))
-            name = ""
+        for kernel, found in entry["expected"].items():
+            if "|" not in kernel:  # a difference of two kernels
+                verdict = found["verdict"].replace("_", " ")
+                table.add_row(Text(name, style="bold"), kernel, verdict, found["cause"] or "none")
+                name = ""
     return table
 
 
@@ -62,9 +63,3 @@ def gallery_page(entry: Record, answer: str, lang: str = "en") -> str:
 def _linked(source: str) -> str:
     """The text with its addresses as Markdown links: not every renderer links a bare one."""
     return re.sub(r"https?://\S+", r"<\g<0>>", source)
-
-
-def _cause(explained: Record) -> str:
-    if explained["cause"] is None:
-        return "none"
-    return f"{explained['cause']}\n({explained['confidence']})"

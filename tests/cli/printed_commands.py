@@ -127,8 +127,7 @@ def words_of(command: str) -> list[str]:
 
 def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with the files that docs speak of; the real frameworks seem to be installed, and
-    starting one, installing one, sweeping, compiling everything and telling the whole gallery raise
-    `Reached`."""
+    starting one, installing one, sweeping and compiling everything raise `Reached`."""
     monkeypatch.chdir(folder)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(jit._root().parent))  # compiled kernels stay in use
     monkeypatch.setenv("HOME", str(folder))
@@ -179,11 +178,9 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         started(self, interpreter, environment, slowdown)
 
     from refkernels.frameworks import process
-    from refkernels.gallery.entry import Entry
     from refkernels.runs import sweeps
 
     started: Callable[..., None] = process.WorkerProcess.__init__
-    explain = Entry.explain
     monkeypatch.setattr(environments, "find", find)
     monkeypatch.setattr(process.WorkerProcess, "__init__", worker)
     monkeypatch.setattr("refkernels.frameworks.creation.build", reach)
@@ -195,10 +192,6 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refkernels.alignment.align", reach)
     monkeypatch.setattr("refkernels.profiling.program.of_file", reach)
     monkeypatch.setattr("refkernels.alignment.run.runs_in", lambda folder: (folder,))
-    monkeypatch.setattr("refkernels.cli.gallery._table", reach)
-    monkeypatch.setattr(
-        Entry, "explain", lambda entry: explain(entry) if entry.name == ENTRY else None
-    )
     monkeypatch.setattr("refkernels.cli.sweep._start", lambda *arguments: None)
     monkeypatch.setattr("refkernels.runs.sweeps.run._describe", reach)
     monkeypatch.setattr(sweeps, "Processes", NoPool)

@@ -47,7 +47,7 @@ def test_the_list_has_every_case_with_its_dtypes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--op", "sine"], r"no op 'sine': did you mean 'sin'\? It is one of \d+\."),
+        (["--op", "sine"], r"no op 'sine': did you mean 'sin'\? It is one of \d+; `"),
         (["--dtype", "float8"], r"no dtype 'float8': choose one of float16, bfloat16"),
         (["--case", "sin/nothing[n=1]"], r"No case is called 'sin/nothing\[n=1\]'.*--list"),
         (["--op", "sin", "--case", "cos/specials*"], r"No case of sin is called 'cos/specials\*'"),

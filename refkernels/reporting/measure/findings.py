@@ -251,11 +251,7 @@ def _faults(finding: Finding, words: Texts, form: str) -> list[str]:
     if names := [clipped(name, 80) for name in finding.invariants]:
         parts.append(words("violates", names=listed(words, names)))
     inside = (finding.bound or 0) <= 1
-    if (
-        finding.verdict != UNUSUAL
-        and finding.bound is not None
-        and not (inside and finding.special)
-    ):
+    if finding.verdict != UNUSUAL and finding.bound and not (inside and finding.special):
         key = "inside" if inside else "bound"
         parts.append(words(f"{form}{key}", bound=ratio(finding.bound)))
     if finding.plain is not None and not parts:
