@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from refkernels.contexts.shuffled import Shuffled
 from refkernels.records.files import write_whole
 from refkernels.training.steps import Arrays, Loss, Training
 
-Rate = Callable[[int], float]
+_AGAIN = 3  # steps of a kept run that are taken again: the third loss has seen two updates
 
 
 def null_runs(
@@ -28,7 +28,7 @@ def null_runs(
     batches: Sequence[Mapping[str, Any]],
     optimizer: str = "adamw",
     *,
-    lr: float | Rate,
+    lr: float | Callable[[int], float],
     steps: int,
     runs: int = 19,
     seed: int = 0,
@@ -40,7 +40,8 @@ def null_runs(
 ) -> list[Path]:
     """Make the runs to which `refkernels align A B --null FOLDER` compares two loss curves.
 
-    folder      each run is a new folder in it (null_00, ...)
+    folder      each run is a folder in it (null_00, ...); complete runs of this training are kept,
+                once their first steps, taken again, have the same bits
     loss        the definition: loss(xp, weights, batch), a formula such as that of examples/bert.py
     weights     the initial weights by name; they are rounded to float32
     batches     step s takes batch s mod len(batches)
@@ -53,55 +54,62 @@ def null_runs(
     The arithmetic is `refkernels.contexts.Shuffled`: float32, sums in random orders, every other
     operation rounded at random. The p-value holds if the roundings of A and B are no larger, which
     align checks on their captures (docs/align.md). Raises ValueError for an unknown optimizer or
-    weight, and for a folder with runs; TypeError for an argument that is not a function, number or
-    mapping.
+    weight, and for a run of another training; TypeError for an argument that is not a function,
+    number or mapping.
     """
     place, formula = as_path(folder, "folder"), as_function(loss, "loss")
     all_batches, run_count = as_list(batches, "batches"), as_count(runs, "runs")
     step_count, first_seed = as_count(steps, "steps"), as_count(seed, "seed", 0)
     if not all_batches:
         raise ValueError("batches is empty: a step needs one.")
-    rate: Rate = lr if callable(lr) else functools.partial(_constant, as_real(lr, "lr"))
-    folders = []
-    for number in range(run_count):
-        run_folder = place / f"null_{number:02d}"
-        if run_folder.exists():
-            raise ValueError(f"{run_folder} is there already: choose another folder.")
-        folders.append(run_folder)
+    rates = [float(lr(k)) if callable(lr) else as_real(lr, "lr") for k in range(step_count)]
+    start, name = as_mapping(weights, "weights"), getattr(formula, "__name__", "formula")
+    settings = repr((optimizer, params, sorted(undecayed), max_norm, way))
+    digest = hashlib.sha256()
+    for arrays in (start, *all_batches):
+        for key, array in sorted(arrays.items()):
+            digest.update(key.encode() + np.asarray(array).tobytes())
+    folders = [place / f"null_{number:02d}" for number in range(run_count)]
+    for number, run_folder in enumerate(folders):
         training = Training(
-            Shuffled(first_seed * 100_003 + number), formula, as_mapping(weights, "weights"),
+            Shuffled(first_seed * 100_003 + number), formula, start,
             optimizer, params, frozenset(undecayed), max_norm, way,
         )  # fmt: skip
-        lines = []
-        for step in range(step_count):
-            loss_value = training.step(all_batches[step % len(all_batches)], rate(step))
-            lines.append(_line(step, loss_value, rate(step)))
-            if not np.isfinite(loss_value):
+        arithmetic = training.xp.name
+        notes = {"arithmetic": arithmetic, "settings": settings, "data": digest.hexdigest()}
+        kept = _kept(run_folder / "rank_0", notes, rates)
+        whole = len(kept) >= step_count or (kept != [] and kept[-1]["loss"] is None)
+        lines: list[dict[str, Any]] = []
+        for step, rate in enumerate(rates[:_AGAIN] if whole else rates):
+            loss_value = training.step(all_batches[step % len(all_batches)], rate)
+            finite = loss_value if np.isfinite(loss_value) else None
+            lines.append({  # docs/capture.md
+                "step": step, "loss": finite, "loss_hex": loss_value.hex(),
+                "loss_dtype": "float32", "lr": [rate], "updates": 1, "captured": False,
+            })  # fmt: skip
+            if kept[step : step + 1] not in ([], lines[-1:]):
+                raise ValueError(f"{run_folder} has another loss at {step}: choose another folder.")
+            if finite is None:
                 break
-        notes = {"arithmetic": training.xp.name, "optimizer": optimizer, "max_norm": max_norm}
-        _write(run_folder / "rank_0", getattr(formula, "__name__", "formula"), lines, notes)
-        progress(f"{run_folder.name}: {len(lines)} steps, last loss {lines[-1]['loss_hex']}")
+        if not whole:
+            _write(run_folder / "rank_0", name, lines, notes)
+            progress(f"{run_folder.name}: {len(lines)} steps, last loss {lines[-1]['loss_hex']}")
     return folders
 
 
-def _constant(lr: float, step: int) -> float:
-    return lr
+def _kept(folder: Path, notes: Mapping[str, Any], rates: list[float]) -> list[dict[str, Any]]:
+    """The lines of the run in a folder; none without run.json, which is written last."""
+    if not (folder / "run.json").exists():
+        return []
+    lines = [json.loads(line) for line in (folder / "steps.jsonl").read_text("utf-8").splitlines()]
+    same = json.loads((folder / "run.json").read_text("utf-8"))["notes"] == notes
+    if not same or any(line["lr"] != [rate] for line, rate in zip(lines, rates, strict=False)):
+        raise ValueError(f"{folder.parent} is a run of another training: choose another folder.")
+    return lines
 
 
-def _line(step: int, loss: float, lr: float) -> dict[str, Any]:
-    """The line of a step in steps.jsonl (docs/capture.md)."""
-    finite = loss if np.isfinite(loss) else None
-    return {
-        "step": step, "loss": finite, "loss_hex": float(loss).hex(), "loss_dtype": "float32",
-        "lr": [lr], "updates": 1, "captured": False,
-    }  # fmt: skip
-
-
-def _write(
-    folder: Path, model: str, lines: Sequence[Mapping[str, Any]], notes: Mapping[str, Any]
-) -> None:
-    """Write a whole run of one rank: its lines first, then run.json, which says that it is
-    complete."""
+def _write(folder: Path, model: str, lines: Sequence[Any], notes: Mapping[str, Any]) -> None:
+    """Write a whole run of one rank, run.json last: it says that the run is complete."""
     run = {
         "format": "refkernels-capture", "format_version": 1, "complete": True, "rank": 0,
         "world_size": 1, "framework": "refkernels", "model": model, "parameters": [],

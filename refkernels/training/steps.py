@@ -24,11 +24,6 @@ from refkernels.op import Direction
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 Loss = Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Any]
-_STATES = {  # the states that an optimizer keeps, zeros before the first step
-    "sgd": (), "momentum": ("buf",), "adam": ("m", "v"), "adamw": ("m", "v"), "lamb": ("m", "v"),
-    "adagrad": ("accum",), "lion": ("m",),
-}  # fmt: skip
-OPTIMIZERS = tuple(_STATES)
 
 
 @dataclass
@@ -53,11 +48,8 @@ class Training:
     state: dict[tuple[str, str], Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.optimizer not in _STATES:
-            optimizers = ", ".join(OPTIMIZERS)
-            raise ValueError(
-                f"There is no optimizer {self.optimizer!r} to train with: {optimizers}."
-            )
+        if registry.get(self.optimizer).inputs[:2] != ("param", "grad"):
+            raise ValueError(f"{self.optimizer} is not an optimizer to train with.")
         self.weights = {name: self._stored(array) for name, array in self.weights.items()}
         if unknown := sorted(self.undecayed - self.weights.keys()):
             raise ValueError(f"There is no weight {unknown[0]!r} to leave undecayed.")
@@ -75,9 +67,8 @@ class Training:
         value = self.loss(tape, nodes, batch)
         cotangent = tape.below.broadcast(tape.below.number(1), value.shape)
         gradients = tape.pull(value, cotangent, list(nodes.values()))
-        return float(_data(value.value).item()), dict(
-            zip(nodes, map(_data, gradients), strict=True)
-        )
+        arrays = dict(zip(nodes, map(_data, gradients), strict=True))
+        return float(_data(value.value).item()), arrays
 
     def clipped(self, gradients: Arrays) -> dict[str, Array]:
         """The gradients, clipped by their global norm."""
@@ -95,15 +86,14 @@ class Training:
     def update(self, gradients: Arrays, lr: float) -> None:
         """Update the weights by one step of the optimizer."""
         self.taken += 1
-        states, op = _STATES[self.optimizer], registry.get(self.optimizer)
-        if self.optimizer == "sgd" and self.params.get("momentum"):
-            states = ("buf",)
+        op = registry.get(self.optimizer)
+        states = [word for word in op.outputs[1:] if word not in op.optional]
+        if "buf" in op.optional and self.params.get("momentum"):
+            states.append("buf")
         for name, weight in self.weights.items():
-            params = {
-                **self.params,
-                "lr": lr,
-                **({"step": self.taken} if "step" in op.params else {}),
-            }
+            params = {**self.params, "lr": lr}
+            if "step" in op.params:
+                params["step"] = self.taken
             if name in self.undecayed:
                 params["weight_decay"] = 0.0
             kept = {word: self.state.get((name, word), np.zeros_like(weight)) for word in states}

@@ -13,7 +13,7 @@ SCRIPTS = {  # by what is left of each framework's compiled trainings
     "torch": "tiny_training.py optimizer_words.py quiet_training.py",
     "paddle": "tiny_training.py optimizer_words.py quiet_training.py graph_training.py",
     "oneflow": "tiny_training.py optimizer_words.py quiet_training.py graph_training.py",
-    "mindspore": "tiny_training.py optimizer_words.py quiet_training.py closed_over.py",
+    "mindspore": "tiny_training.py optimizer_words.py quiet_training.py",
 }
 OPTIMIZERS = ("sgd", "adamw")  # of the tiny training, without the probe and with it
 STEPS = 4

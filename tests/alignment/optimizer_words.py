@@ -59,6 +59,7 @@ def mindspore_optimizers(nn, api):
     return {
         "sgd": lambda p: nn.SGD(p, 0.1, momentum=0.9, dampening=0.5, weight_decay=0.1),
         "momentum": lambda p: nn.Momentum(p, 0.1, 0.9),
+        "closed": lambda p: nn.Momentum(p, 0.1, 0.9),  # over its input, which is no argument
         "adam": lambda p: nn.Adam(p, 0.1, use_amsgrad=True),
         "adagrad": lambda p: nn.Adagrad(p, learning_rate=0.1),
         "rmsprop": lambda p: nn.RMSProp(p, 0.1, decay=0.8, momentum=0.9, centered=True),
@@ -70,10 +71,12 @@ def mindspore_optimizers(nn, api):
 def train(api, name, make):
     model = api.linear(5, 3)
     optimizer = make(api.free(model))
-    step = api.step(model, optimizer, lambda x: (model(x) ** 2).mean())
+    x = api.tensor(X)
+    batch = [] if name == "closed" else [x]
+    step = api.step(model, optimizer, lambda *given: (model(*(given or [x])) ** 2).mean())
     with Capture(f"words/{name}", model, optimizer, steps=[0, 1]) as capture:
         for _ in range(2):
-            capture.step(step(api.tensor(X)))
+            capture.step(step(*batch))
 
 
 if __name__ == "__main__":

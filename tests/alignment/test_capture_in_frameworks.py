@@ -241,10 +241,8 @@ def test_the_file_is_python_3_8() -> None:
 
 @pytest.mark.framework("mindspore")
 def test_an_input_that_needs_no_gradient_has_none(small_runs: SmallRuns) -> None:
-    folder, printed, _ = small_runs("mindspore")
-    losses = printed["closed_over.py"]
-    rank = Run.read(folder / "closed").first
-    assert [line.loss for line in rank.lines] == [float.fromhex(loss) for loss in losses]
+    rank = Run.read(small_runs("mindspore").folder / "words" / "closed").first
+    assert rank.lines[1].loss < rank.lines[0].loss
     (call,) = rank.tensors(1).calls("(root)")
     assert set(call.inputs) == set(call.cotangents) == {"0"}
     assert not call.input_gradients

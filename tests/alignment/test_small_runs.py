@@ -45,6 +45,7 @@ STATES = {  # of each weight, and of the optimizer
     "mindspore": {
         "sgd": ({"buf", "stat"}, {"step"}),
         "momentum": ({"buf"}, {"step"}),
+        "closed": ({"buf"}, {"step"}),
         "adam": (ADAM, POWERS | {"step"}),
         "adagrad": ({"accum"}, {"step"}),
         "rmsprop": ({"accum", "mean", "buf"}, {"step"}),

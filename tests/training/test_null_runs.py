@@ -1,4 +1,4 @@
-"""Null runs of a formula: rounding only, unbiased, and the same for a seed."""
+"""Null runs of a formula: rounding only, unbiased, the same for a seed, and made once."""
 
 from pathlib import Path
 
@@ -9,10 +9,11 @@ from refkernels.alignment import Run
 from refkernels.alignment.run import CaptureError, runs_in
 from refkernels.contexts import RoundedArithmetic, Shuffled
 from refkernels.training import null_runs
-from refkernels.training.steps import OPTIMIZERS, Training
+from refkernels.training.steps import Training
 
 ROWS, WIDTH = 11, 7
-PARAMS = {"sgd": {"momentum": 0.9}, "momentum": {"momentum": 0.9}}
+OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "lion", "rmsprop")
+PARAMS = {name: {"momentum": 0.9} for name in ("sgd", "momentum", "rmsprop")}
 
 
 def loss(xp, w, batch):
@@ -53,20 +54,48 @@ def test_null_runs_differ_in_rounding_only(tmp_path: Path) -> None:
     # 2^-24 a rounding; some 10^3 roundings on the way to a loss, none of them amplified by much.
     assert np.max(np.abs(curves / truth - 1)) < 1e3 * 2.0**-24
     assert np.max(np.abs(curves / truth - 1)) > 2.0**-26
-    run = Run.read(made[0]).first
-    assert run.complete
+    assert Run.read(made[0]).first.complete
 
 
-def test_a_seed_gives_the_same_bits_and_runs_are_kept(tmp_path: Path) -> None:
-    def made(folder: str, **how: int) -> list[Path]:
-        return null_runs(tmp_path / folder, loss, weights(), batches(), "sgd", lr=0.1, steps=4,
-                         runs=2, momentum=0.9, **how)  # fmt: skip
+def made(folder: Path, **how) -> list[Path]:
+    return null_runs(folder, **{
+        "loss": loss, "weights": weights(), "batches": batches(), "optimizer": "sgd", "lr": 0.1,
+        "steps": 5, "runs": 2, "momentum": 0.9, **how,
+    })  # fmt: skip
 
-    first, again, reseeded = made("one"), made("again"), made("other", seed=1)
-    assert [losses(a).tobytes() for a in first] == [losses(a).tobytes() for a in again]
-    assert losses(first[0]).tobytes() != losses(reseeded[0]).tobytes()
-    with pytest.raises(ValueError, match="null_00 is there already"):
-        made("one")
+
+def test_a_seed_gives_the_same_bits_and_a_stopped_series_goes_on(tmp_path: Path) -> None:
+    first, again, reseeded = (made(tmp_path / f"{k}", seed=k // 2) for k in range(3))
+    bits = [losses(run).tobytes() for run in first]
+    assert [losses(run).tobytes() for run in again] == bits
+    assert losses(reseeded[0]).tobytes() != bits[0]
+    paths = [run / "rank_0" / "run.json" for run in first]
+    stamp = paths[0].stat().st_mtime_ns
+    paths[1].unlink()  # as a series leaves it that was stopped before its second run ended
+    paths[1].with_name("steps.jsonl").write_text("{")
+    assert [losses(run).tobytes() for run in made(tmp_path / "0")] == bits
+    assert made(tmp_path / "0", steps=2) == first
+    assert [losses(run).tobytes() for run in first] == bits
+    assert paths[0].stat().st_mtime_ns == stamp
+    longer = [losses(run) for run in made(tmp_path / "0", steps=8)]
+    assert [(len(run), run[:5].tobytes()) for run in longer] == [(8, its) for its in bits]
+
+
+OTHERS = {
+    "lr": lambda step: 0.1 + (step > 3), "seed": 1, "momentum": 0.8, "max_norm": 1.0,
+    "batches": batches(2), "weights": {**weights(), "b": np.ones(5)}, "optimizer": "momentum",
+    "loss": lambda xp, w, batch: loss(xp, w, {**batch, "y": batch["x"][:, :1]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_run_of_another_training_is_refused(name: str, tmp_path: Path) -> None:
+    (own,) = made(tmp_path, runs=1)
+    before = losses(own)
+    with pytest.raises(ValueError, match=r"null_00 .* choose another folder"):
+        made(tmp_path, runs=1, **{name: OTHERS[name]})
+    assert losses(own).tobytes() == before.tobytes()
+    assert made(tmp_path, runs=1, lr=lambda step: 0.1) == [own]
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -80,7 +109,7 @@ def test_every_optimizer_trains(optimizer: str) -> None:
 
 
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no optimizer 'newton'"):
+    with pytest.raises(ValueError, match="There is no op 'newton'"):
         null_runs(tmp_path, loss, weights(), batches(), "newton", lr=1.0, steps=1, runs=1)
     with pytest.raises(ValueError, match="no weight 'd'"):
         null_runs(tmp_path, loss, weights(), batches(), lr=1.0, steps=1, runs=1, undecayed=["d"])
