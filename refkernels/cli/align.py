@@ -15,8 +15,8 @@ from refkernels.cli.shared.wording import argument, option
 
 
 def align(
-    run_a: Annotated[Path | None, argument("align.run_a", metavar="RUN_A")] = None,
-    run_b: Annotated[Path | None, argument("align.run_b", metavar="[RUN_B]")] = None,
+    run_a: Annotated[Path | None, argument("align.run_a")] = None,
+    run_b: Annotated[Path | None, argument("align.run_b")] = None,
     null: Annotated[list[Path] | None, option("align.null")] = None,
     other_seed: Annotated[list[Path] | None, option("align.other_seed")] = None,
     names: Annotated[Path | None, option("align.names", "--map")] = None,

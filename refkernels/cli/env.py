@@ -51,7 +51,7 @@ def list_environments(
 def create_environments(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME[==VERSION]...", autocompletion=completion.frameworks),
+        typer.Argument(metavar="NAME[==VERSION]", autocompletion=completion.frameworks),
     ],
     keep_going: Annotated[bool, option("env create.keep_going", "--keep-going")] = False,
     machine: Machine = "",
@@ -76,7 +76,7 @@ def create_environments(
 def add_environment(
     name: Annotated[
         str,
-        argument("env add.name", metavar="NAME[==VERSION]", autocompletion=completion.frameworks),
+        argument("env add.name", autocompletion=completion.frameworks),
     ],
     python: Annotated[str, argument("env add.python")],
 ) -> None:

@@ -12,7 +12,7 @@ from refkernels.cli.shared.wording import argument
 
 
 def gallery(
-    name: Annotated[str | None, argument("gallery.name", metavar="[NAME]")] = None,
+    name: Annotated[str | None, argument("gallery.name")] = None,
     lang: Language = "en",
     as_json: AsJson = False,
 ) -> None:

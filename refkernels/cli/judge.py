@@ -18,7 +18,7 @@ from refkernels.cli.shared.wording import argument, option
 
 
 def judge(
-    kernel: Annotated[str, argument("judge.kernel", metavar="KERNEL|DIR")],
+    kernel: Annotated[str, argument("judge.kernel")],
     op: Oracle = None,
     dtypes: Annotated[
         Names | None, option("judge.dtypes", "--dtype", autocompletion=completion.dtypes)

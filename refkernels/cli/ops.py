@@ -20,9 +20,7 @@ _WHOLE: Any = {"break_long_words": False, "break_on_hyphens": False}
 
 
 def ops(
-    names: Annotated[
-        list[str] | None, argument("ops.names", metavar="[OP]...", autocompletion=completion.ops)
-    ] = None,
+    names: Annotated[list[str] | None, argument("ops.names", autocompletion=completion.ops)] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the ops: their signatures, and what frameworks lack."""

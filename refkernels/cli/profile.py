@@ -12,10 +12,8 @@ from refkernels.cli.shared.wording import argument, option
 
 
 def profile(
-    program: Annotated[str, argument("profile.program", metavar="FILE.py[:FUNCTION]")],
-    arguments: Annotated[
-        list[str] | None, argument("profile.arguments", metavar="[ARG]...")
-    ] = None,
+    program: Annotated[str, argument("profile.program")],
+    arguments: Annotated[list[str] | None, argument("profile.arguments")] = None,
     framework: Annotated[str, option("profile.framework")] = "torch",
     lang: Language = "en",
     as_json: AsJson = False,

@@ -17,7 +17,7 @@ from refkernels.cli.shared.wording import argument, option
 
 
 def sweep(
-    op: Annotated[list[str], argument("sweep.op", metavar="OP...", autocompletion=completion.ops)],
+    op: Annotated[list[str], argument("sweep.op", autocompletion=completion.ops)],
     framework: options.Frameworks = None,
     kernel: Kernels = None,
     abi: Abi = None,

@@ -20,9 +20,7 @@ Cases = Annotated[Names | None, option("Cases", autocompletion=completion.cases)
 Device = Annotated[str | None, option("Device")]
 Settings = Annotated[Names | None, option("Settings", "--set")]
 Inputs = Annotated[Names | None, option("Inputs", "--input")]
-CaseOrOp = Annotated[
-    str | None, argument("CaseOrOp", metavar="CASE.npz|OP", autocompletion=completion.ops)
-]
+CaseOrOp = Annotated[str | None, argument("CaseOrOp", autocompletion=completion.ops)]
 Oracle = Annotated[str | None, option("Oracle", "--op", "--oracle", autocompletion=completion.ops)]
 Params = Annotated[Names | None, option("Params")]
 DirectionName = Annotated[str | None, option("DirectionName")]
