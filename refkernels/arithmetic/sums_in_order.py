@@ -20,16 +20,6 @@ def by_numpy(values: Any, axis: int = 1) -> Any:
 
 
 @njit(nogil=True)
-def plain(terms: Any, total: Any) -> None:
-    """total = fl(total + terms_k) for k = 0, 1, ..."""
-    for row in range(terms.shape[0]):
-        partial = total[row]
-        for k in range(terms.shape[1]):
-            partial += terms[row, k]
-        total[row] = partial
-
-
-@njit(nogil=True)
 def fused(a: Any, b: Any, total: Any) -> None:
     """total = fl(a_k b_k + total) for k = 0, 1, ..."""
     for row in range(a.shape[0]):
@@ -38,12 +28,16 @@ def fused(a: Any, b: Any, total: Any) -> None:
 
 
 @njit(nogil=True)
-def products(a: Any, b: Any, c: Any) -> None:
-    """c_ij = fl(c_ij + fl(a_ik b_kj)) for k = 0, 1, ..."""
+def products(a: Any, b: Any, c: Any, by_fma: bool = False) -> None:
+    """c_ij = fl(c_ij + fl(a_ik b_kj)) for k = 0, 1, ..., or fl(c_ij + a_ik b_kj) by FMAs."""
     for i in range(a.shape[0]):
         for k in range(a.shape[1]):
-            for j in range(b.shape[1]):
-                c[i, j] += a[i, k] * b[k, j]
+            if by_fma:
+                for j in range(b.shape[1]):
+                    c[i, j] = fma(a[i, k], b[k, j], c[i, j])
+            else:
+                for j in range(b.shape[1]):
+                    c[i, j] += a[i, k] * b[k, j]
 
 
 @njit(nogil=True)

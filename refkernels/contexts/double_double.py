@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import PARTS, Enclosure
+from refkernels.arithmetic.enclosure import PARTS
 from refkernels.arithmetic.exact import from_integer_balls
 from refkernels.arithmetic.exact_sums import exact_sum
 from refkernels.arithmetic.grids import NumberGrid
@@ -219,7 +219,10 @@ class DoubleDouble(Context):
             return self.array(np.sum(parts(a).head, axis=axis, keepdims=True))
         x = parts(a)
         if a.shape[axis] >= LONG and not x.tail.mid.any() and not x.tail.radius.any():
-            exact = _exact_sums(np.moveaxis(x.head, axis, -1))
+            terms = np.moveaxis(x.head, axis, -1)
+            sums = [exact_sum(row) for row in terms.reshape(-1, terms.shape[-1])]
+            mids, exponents = zip(*sums, strict=True)
+            exact = from_integer_balls(mids, [0] * len(sums), exponents, terms.shape[:-1])
             if not exact.scale.any():
                 hi, lo, radius = (np.expand_dims(getattr(exact, n), axis) for n in PARTS[:3])
                 return DoubleDoubleValue(self, hi, self.ball.value(lo, radius))
@@ -318,13 +321,6 @@ class DoubleDouble(Context):
         items = [parts(value) for value in values]
         tail = self.ball.rearrange(change, *(item.tail for item in items))
         return DoubleDoubleValue(self, change(*(item.head for item in items)), tail)
-
-
-def _exact_sums(terms: Doubles) -> Enclosure:
-    """The exact sums over the last axis."""
-    sums = [exact_sum(row) for row in terms.reshape(-1, terms.shape[-1])]
-    mids, exponents = zip(*sums, strict=True)
-    return from_integer_balls(mids, [0] * len(sums), exponents, terms.shape[:-1])
 
 
 def columns(a: Value) -> tuple[Doubles, Doubles, Doubles]:

@@ -43,6 +43,9 @@ class SignedZeros(Unbounded):
     def running(self, total: Doubles, terms: Doubles) -> Doubles:
         return self._made(super().running(total, terms))
 
+    def matmul(self, a: Value, b: Value) -> RoundedValue:
+        return self.value(self._made(data(super().matmul(a, b))))
+
     def multiply(self, a: Value, b: Value) -> RoundedValue:
         both = (data(a) == 0.0) & (data(b) == 0.0)
         return self.value(self._made(data(super().multiply(a, b)), both & (a is not b)))

@@ -81,5 +81,12 @@ class Unbounded(RoundedArithmetic):
                 sums = np.where(np.logical_and.accumulate(finite, axis=-1), sums, special)
         return np.asarray(sums[..., 1:])
 
-    prod, welford = Context.prod, Context.welford
-    library: Any = Context.library
+    def _by_kernel(self, a: Doubles, b: Doubles) -> bool:
+        """Whether no product and no sum comes near an end of the range."""
+        least = most = 1.0
+        for factor in (np.abs(part[part != 0.0]) for part in (a, b)):
+            with np.errstate(all="ignore"):  # NaN and infinity are not below
+                least, most = least * factor.min(initial=1.0), most * factor.max(initial=1.0)
+        return bool(least > 2.0**-1000 and most * a.shape[-1] < 2.0**1000)
+
+    prod, welford, library = Context.prod, Context.welford, Context.library  # type: ignore[assignment]

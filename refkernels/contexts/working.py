@@ -60,13 +60,6 @@ class RoundedValue(Value):
         return self.data.shape
 
 
-def _is_double(value: Any) -> bool:
-    """Whether it certainly is a float64, so that the format's rounding is the only one."""
-    if type(value) is int:
-        return abs(value) <= 1 << 53
-    return type(value) is float and math.isfinite(value)
-
-
 def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
     """A primitive that combines loose scalars in binary64, and rounds one that meets an array."""
 
@@ -145,7 +138,8 @@ class RoundedArithmetic(Context):
         exact."""
         if self.scalars is not None:
             return self.scalar(self.scalars.number(value).data)
-        if _is_double(value):
+        small = type(value) is int and abs(value) <= 1 << 53
+        if small or (type(value) is float and math.isfinite(value)):  # one rounding, the format's
             return self.unstored(value + 0.0)  # the number 0 has no sign
         exact = fraction(value)
         try:
@@ -292,16 +286,8 @@ class RoundedArithmetic(Context):
             if factors:
                 total = self._fused(factors[0][..., block], factors[1][..., block], total)
             else:
-                total = self._last(total, terms[..., block])
+                total = self.running(total, terms[..., block])[..., -1]
         return total
-
-    def _last(self, total: Array, terms: Array) -> Array:
-        """The last of the partial sums. Many terms go to a kernel, which keeps only the last."""
-        if self._own("running") or terms.size < _MANY or terms.dtype.type not in _WITH_KERNELS:
-            return self.running(total, terms)[..., -1]
-        flat = total.reshape(-1).copy()
-        sums_in_order.plain(np.ascontiguousarray(terms).reshape(flat.size, -1), flat)
-        return flat.reshape(total.shape)
 
     def _places(self, n: int) -> Any:
         """The order of n terms."""
@@ -388,8 +374,11 @@ class RoundedArithmetic(Context):
     def matmul(self, a: Value, b: Value) -> RoundedValue:
         """Many by a kernel; else a block of a's rows at a time, so that the products fit into
         memory."""
-        if self._by_kernel(data(a), math.prod(a.shape) * data(b).shape[-1]):
-            return self.value(_products(data(a), data(b)))
+        many = math.prod(a.shape) * b.shape[-1] >= _MANY
+        if many and self._by_kernel(data(a), data(b)):
+            order = self._places(a.shape[-1])
+            left, right = data(a)[..., order], data(b)[..., order, :]
+            return self.value(_products(left, right, self.fma))
         left, right = data(a)[..., :, None, :], np.swapaxes(data(b), -1, -2)[..., None, :, :]
         batch = np.broadcast_shapes(left.shape[:-3], right.shape[:-3])
         length = max(_BLOCK // max(math.prod((*batch, *right.shape[-2:])), 1), 1)
@@ -402,10 +391,10 @@ class RoundedArithmetic(Context):
             parts.append(self._sum(products, factors))
         return self.value(np.concatenate(parts, axis=-2))
 
-    def _by_kernel(self, terms: Array, size: int) -> bool:
-        """Whether so many products are added in order, each result rounded to the format alone."""
-        in_order = self.order == "sequential" and not self.fma
-        known = terms.dtype.type in _WITH_KERNELS and size >= _MANY
+    def _by_kernel(self, a: Array, b: Array) -> bool:
+        """Whether products are added one by one, each result rounded to the format alone."""
+        in_order = self.order in ("sequential", "reversed", "random")
+        known = a.dtype.type in _WITH_KERNELS
         return in_order and known and not self._own("times", "plus", "running", "_sum")
 
     def pivot(self, a: Value, axis: int = -1) -> RoundedValue:
@@ -474,12 +463,12 @@ def _stream(rows: Array, mean: Array, squares: Array) -> None:
             squares += before * (column - mean)
 
 
-def _products(a: Array, b: Array) -> Array:
+def _products(a: Array, b: Array, by_fma: bool) -> Array:
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     result = np.zeros((*batch, a.shape[-2], b.shape[-1]), a.dtype)
     left, right = (np.broadcast_to(part, (*batch, *part.shape[-2:])) for part in (a, b))
     for i in np.ndindex(*batch):
-        sums_in_order.products(*map(np.ascontiguousarray, (left[i], right[i])), result[i])
+        sums_in_order.products(*map(np.ascontiguousarray, (left[i], right[i])), result[i], by_fma)
     return result
 
 

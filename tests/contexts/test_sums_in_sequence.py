@@ -12,41 +12,37 @@ from refkernels.contexts.composed import Composed, Flushed
 from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.double_double_value import parts
 from refkernels.contexts.doubles import Doubles
+from refkernels.contexts.signed_zeros import SignedZeros
+from refkernels.contexts.unbounded import Unbounded
 from refkernels.contexts.working import data
 
+IN_ORDER = [
+    RoundedArithmetic(dtype, order=order, fma=fma, seed=1)
+    for dtype in ("float32", "float64")
+    for order in ("sequential", "reversed", "random", "pairwise")
+    for fma in (False, True)
+]
+NO_RANGE = [Unbounded(), Unbounded(underflow=True), SignedZeros(made=0.0), SignedZeros(made=-0.0)]
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("order", ["sequential", "reversed", "random"])
-def test_the_kernel_gives_the_bits_of_partial_sums(
-    dtype: str, order: Any, monkeypatch: pytest.MonkeyPatch
+
+@pytest.mark.parametrize("size", [1.0, 1e-160, 1e160])  # whose products leave the range
+@pytest.mark.parametrize("kind", ["", "zeros", "specials"])
+@pytest.mark.parametrize("xp", [*IN_ORDER, *NO_RANGE])
+def test_a_product_by_the_kernel_is_that_of_partial_sums(
+    xp: RoundedArithmetic, kind: str, size: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rng = np.random.default_rng(7)
-    terms = (rng.standard_normal((3, 5, 4096)) * np.exp2(rng.integers(-60, 60, 4096))).astype(dtype)
-    terms[0, 0, 5], terms[0, 1, 7:9] = np.inf, (np.inf, -np.inf)
-    terms[0, 2], terms[0, 3, 9], terms[0, 4] = -0.0, np.nan, np.finfo(dtype).max
-    found = []
+    rng, found = np.random.default_rng(8), []
+    a, b = (rng.standard_normal(shape) * size for shape in ((2, 1, 9, 300), (3, 300, 7)))
+    if kind:
+        a[..., 1, :], a[..., 2, :], b[0, 3:, 4] = 0.0, -0.0, 0.0
+    if kind == "specials":
+        a[0, 0, 5, 7], b[1, 9, 3] = np.inf, np.nan
     for many in (1, 1 << 40):
         monkeypatch.setattr(working, "_MANY", many)
-        xp = RoundedArithmetic(dtype, order=order)
-        found.append(np.asarray(xp.sum(xp.array(terms)).data)[..., 0])
-    assert found[0].dtype == np.dtype(dtype)
+        found.append(np.asarray(data(xp.matmul(xp.array(a), xp.array(b)))))
     np.testing.assert_array_equal(*found)
     number = ~np.isnan(found[0])
     assert found[0][number].tobytes() == found[1][number].tobytes()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_product_by_the_kernel_is_that_of_partial_sums(
-    dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(8)
-    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 1, 40, 300), (3, 300, 9)))
-    found = []
-    for many in (1, 1 << 40):
-        monkeypatch.setattr(working, "_MANY", many)
-        xp = RoundedArithmetic(dtype)
-        found.append(np.asarray(xp.matmul(xp.array(a), xp.array(b)).data))
-    assert found[0].tobytes() == found[1].tobytes()
 
 
 SHAPES = ((0, 3, 1), (1, 1, 1), (5, 2, 1), (200, 7, 2), (3000, 5, 3), (1000, 1, 1))
