@@ -77,6 +77,18 @@ def test_values_at_the_ends_of_float64_are_drawn_in_silence(
     assert 0.0 < low < high < np.inf
 
 
+def test_every_subject_of_a_plot_has_a_look_of_its_own() -> None:
+    assert len({tuple(drawing.look_of(number).values()) for number in range(64)}) == 64
+    names = [f"target {number}" for number in range(20)]
+    scores = {name: Score(verdict("rounding"), False, 0, 0, 1.0, 1.0, 0.5) for name in names}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a figure that is too small
+        block = Block("op", "forward", [ScoreRow("float32", scores, {})])
+        drawn = plots.draw_bounds([block], names)
+    assert drawn is not None
+    assert all(f">{name}<" in drawn.svg for name in names)
+
+
 def texts_of(
     monkeypatch: pytest.MonkeyPatch, *question: Any, draw: Any = plots.draw_growth
 ) -> tuple[list[Any], Any]:

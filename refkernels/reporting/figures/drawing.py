@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from refkernels.reporting.words.numerals import all_digits, lost
 from refkernels.reporting.words.numerals import figure as shown
@@ -33,6 +34,7 @@ _LEAST, _MOST = -307, 308  # the powers of ten that float64 holds as normal numb
 # Errors and ratios are drawn to scale between these. 1e16 roundings leave no digit of a float64.
 SMALLEST, LARGEST = 1e-8, 1e16
 AT_THE_EDGE = f"{shown(LARGEST, 0)} are drawn at the edge, with an arrow and their size."
+_NAMES_IN_ROW = 6
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 VARIABLES = {
     INK: "--ink", MUTED: "--muted", GRID: "--grid", PAPER: "--paper", LIMIT: "--limit",
@@ -77,9 +79,26 @@ def colour_of(number: int) -> str:
     return SERIES[number % len(SERIES)]
 
 
-def marker_of(number: int) -> str:
-    """The marker of the subject with this number."""
-    return MARKERS[number % len(MARKERS)]
+def look_of(number: int) -> dict[str, Any]:
+    """Colour and marker of the subject with this number: no two of 64 have both in common."""
+    turn = number + number // len(SERIES)
+    return {"color": colour_of(number), "marker": MARKERS[turn % len(MARKERS)]}
+
+
+def legend_height(number: int) -> float:
+    """Inches that the names of so many subjects take."""
+    return 0.1 + 0.2 * -(-number // _NAMES_IN_ROW)
+
+
+def legend(figure: Figure, names: Iterable[str], subjects: Sequence[str]) -> None:
+    """Some of the subjects' names, above all that is drawn, in their colours."""
+    drawn = [name for name in subjects if name in names]
+    looks = [Line2D([], [], linestyle="", **look_of(subjects.index(name))) for name in drawn]
+    figure.legend(
+        looks, [name if len(name) <= 16 else name[:15] + "…" for name in drawn],
+        loc="outside upper left", ncols=_NAMES_IN_ROW, columnspacing=1.2, handlelength=1.0,
+        frameon=False, labelcolor="linecolor", fontsize=8.5,
+    )  # fmt: skip
 
 
 def finish(figure: Figure, name: str, title: str, caption: str) -> Drawn:
@@ -101,6 +120,11 @@ def power_label(exponent: int) -> str:
     if -3 <= exponent <= 3:
         return f"{10.0**exponent:g}"
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def tick_label(value: float) -> str:
+    """The label of a tick at any number: 0.5, 20, 4,096, 1e14."""
+    return f"{value:,g}" if 1e-3 <= value < 1e5 else shown(value, 0)
 
 
 def log_axis(
@@ -158,19 +182,3 @@ def no_digit_line(axes: Axes, values: Iterable[float | None], dtype: str) -> Non
     place = axes.get_yaxis_transform()
     text = "no digit is right"
     axes.text(0.01, top, text, color=LIMIT, fontsize=8, va="bottom", transform=place)
-
-
-def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions near `wanted`, at least `gap` apart, inside [low, high] where they fit."""
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    placed = [min(max(wanted[i], low), high) for i in order]
-    for i in range(1, len(placed)):
-        placed[i] = max(placed[i], placed[i - 1] + gap)
-    if placed and placed[-1] > high:
-        placed[-1] = high
-        for i in range(len(placed) - 2, -1, -1):
-            placed[i] = min(placed[i], placed[i + 1] - gap)
-    result = [0.0] * len(wanted)
-    for position, i in zip(placed, order, strict=True):
-        result[i] = position
-    return result

@@ -29,31 +29,24 @@ def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]
         return None
     low, high = _exponents(swept)
     with mpl.rc_context(drawing.STYLE):
-        figure = Figure(figsize=(9.6, 5.0))
-        errors = figure.add_axes((0.075, 0.53, 0.76, 0.38))
-        shares = figure.add_axes((0.075, 0.11, 0.76, 0.30))
-        ends: list[tuple[float, str]] = []
-        for row in swept:
-            number = subjects.index(row.subject)
-            lines = _line(row, low)
-            if lines:
-                ends.append((max(size for _, size, _ in lines), row.subject))
-            for axes, place in ((errors, 1), (shares, 2)):
-                points = [(point[0], point[place]) for point in lines]
-                _steps(axes, points, colour_of(number))
-        _error_axis(errors, [y for y, _ in ends])
-        drawing.no_digit_line(errors, (y for y, _ in ends), dtype)
-        largest_share = max(
-            [per_cent for row in swept for _, _, per_cent in _line(row, low)], default=0.0
-        )
+        figure = Figure(figsize=(9.6, 5.0), layout="constrained")
+        errors, shares = figure.subplots(2, 1)
+        lines = {row.subject: _line(row, low) for row in swept}
+        largest = [max(size for _, size, _ in line) for line in lines.values() if line]
+        for axes, place in ((errors, 1), (shares, 2)):
+            for subject, line in lines.items():
+                points = [(point[0], point[place]) for point in line]
+                _steps(axes, points, subject, subjects.index(subject))
+            _number_line(axes, swept, low, high)
+        _error_axis(errors, largest)
+        drawing.no_digit_line(errors, largest, dtype)
+        largest_share = max((share for line in lines.values() for *_, share in line), default=0.0)
         shares.set_ylim(0, next(top for top in (1, 2, 5, 10, 20, 50, 100) if top >= largest_share))
         shares.set_ylabel("not correctly\nrounded, %")
-        for axes in (errors, shares):
-            _number_line(axes, swept, low, high)
         errors.set_title(f"{op} {dtype}: largest error in ulp, binade by binade")
         pair = len(swept[0].takes) > 1
         shares.set_xlabel(f"{swept[0].takes[0]}, with any other input" if pair else "input")
-        _names(figure, swept, subjects)
+        _names(figure, errors, swept)
         caption = (
             "Each step is one binade, with all its inputs tried. Above: the largest error in it. "
             "Below: the share of inputs whose answer is not correctly rounded. The dashed line is "
@@ -68,7 +61,7 @@ def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]
         return finish(figure, safe_name(f"sweep-{op}-{dtype}"), f"{op} {dtype}", caption)
 
 
-def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
+def _steps(axes: Axes, points: list[tuple[float, float]], label: str, number: int) -> None:
     """A step one binade wide for each point; binades that were not swept are gaps."""
     x: list[float] = []
     y: list[float] = []
@@ -78,7 +71,10 @@ def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
             y.append(math.nan)
         x += [place - 0.5, place + 0.5]
         y += [value, value]
-    axes.plot(x, y, color=colour, linewidth=1.3, alpha=0.9, solid_joinstyle="miter")
+    axes.plot(
+        x, y, label=label, linewidth=1.3, alpha=0.9, solid_joinstyle="miter",
+        color=colour_of(number), linestyle=("-", ":", "--")[number // len(drawing.SERIES) % 3],
+    )  # fmt: skip
 
 
 def _exponents(swept: list[SweepRow]) -> tuple[int, int]:
@@ -138,14 +134,16 @@ def _number_line(axes: Axes, swept: list[SweepRow], low: int, high: int) -> None
         axes.axvline(0.0, color=drawing.GRID, linewidth=0.9, zorder=0)
 
 
-def _names(figure: Figure, swept: list[SweepRow], subjects: list[str]) -> None:
+def _names(figure: Figure, axes: Axes, swept: list[SweepRow]) -> None:
     """The subjects with their largest errors, on the right, the worst one on top."""
-    ordered = sorted(swept, key=lambda row: -(row.ulp.get("max") or 0.0))
-    for line, row in enumerate(ordered):
-        colour = colour_of(subjects.index(row.subject))
-        y = 0.88 - 0.085 * line
-        name = row.subject if len(row.subject) <= 19 else row.subject[:18] + "…"
-        figure.text(0.85, y, name, color=colour, fontsize=9, fontweight="bold")
+    drawn = {line.get_label(): line for line in axes.lines}
+    rows = sorted(swept, key=lambda row: -(row.ulp.get("max") or 0.0))
+    names = []
+    for row in rows:
         unit = "" if lost(row.ulp.get("max"), row.dtype) else " ulp"
-        figures = f"{row.largest}{unit}, {row.wrong} wrong"
-        figure.text(0.85, y - 0.035, figures, color=drawing.MUTED, fontsize=8)
+        name = row.subject if len(row.subject) <= 19 else row.subject[:18] + "…"
+        names.append(f"{name}\n{row.largest}{unit}, {row.wrong} wrong")
+    figure.legend(
+        [drawn[row.subject] for row in rows], names, loc="outside right upper", frameon=False,
+        fontsize=8.5, labelspacing=1.0,
+    )  # fmt: skip
