@@ -18,6 +18,7 @@ from typing import Any
 
 from refkernels.reporting.answer.facts import ExplainedKernel, Record, place_of
 from refkernels.reporting.answer.markdown import folded
+from refkernels.reporting.templating import template
 from refkernels.reporting.words.catalogues import Texts
 from refkernels.reporting.words.escaping import clipped, escaped
 from refkernels.target_names import framework_of
@@ -76,26 +77,17 @@ def script(
     operands = [
         name for name in question["shapes"] if not (backward and name == _cotangent(question))
     ]
-    body = [
-        *_arrays(question),
-        *([plumbing.start.format(device=repr(device))] if plumbing.start else []),
-        *[
-            f"{name} = {_tensor(plumbing, name, dtypes[name], device)}"
-            for name in question["shapes"]
-        ],
-        *_call(question, plumbing, op, operands),
-        *_printed(question),
+    tensors = [
+        f"{name} = {_tensor(plumbing, name, dtypes[name], device)}" for name in question["shapes"]
     ]
-    code = [op.text, "", "", *_helpers(question, plumbing.host)]
-    text = "\n".join([*code, *body])
+    start = [plumbing.start.format(device=repr(device))] if plumbing.start else []
+    call = [*start, *tensors, *_call(question, plumbing, op, operands)]
     head = [
-        f"# {question['op']} {question['direction']} in {question['format']}: what does "
-        f"{framework} give?",
         f"# It needs {'NumPy' if framework == 'numpy' else framework + ' and NumPy'} only.",
         *_settings(record),
-        *_imports(source, framework, text),
+        *_imports(source, framework, "\n".join([op.text, plumbing.host, *call])),
     ]
-    return "\n".join([*head, "", "", text, ""])
+    return _written(question, framework, head, op.text, plumbing.host, call)
 
 
 def blank_script(question: Mapping[str, Any]) -> str:
@@ -104,25 +96,46 @@ def blank_script(question: Mapping[str, Any]) -> str:
     output_names = dict.fromkeys(element["output"] for element in question["elements"])
     outputs = ", ".join(f"'{name}': ..." for name in output_names)
     params = [f"{key}={_param(value)}" for key, value in question["params"].items()]
+    function = (
+        f"def kernel({', '.join([*names, *params])}):\n"
+        f'    raise NotImplementedError("Call your kernel here: return {{{outputs}}}")'
+    )
     dtypes = _dtypes(question).items()
     wide = [f"{name} = widened({name})" for name, dtype in dtypes if dtype == "bfloat16"]
-    lines = [
-        f"# {question['op']} {question['direction']} in {question['format']}: what does it give?",
-        "import numpy as np",
-        "",
-        "",
-        f"def kernel({', '.join([*names, *params])}):",
-        f'    raise NotImplementedError("Call your kernel here: return {{{outputs}}}")',
-        "",
-        "",
-        *_helpers(question, "np.asarray(tensor, np.float64)"),
-        *_arrays(question),
-        *wide,
-        f"outputs = kernel({', '.join(names)})",
-        *_printed(question),
-        "",
-    ]
-    return "\n".join(lines)
+    call = [*wide, f"outputs = kernel({', '.join(names)})"]
+    host = "np.asarray(tensor, np.float64)"
+    return _written(question, "it", ["import numpy as np"], function, host, call)
+
+
+def _written(
+    question: Mapping[str, Any],
+    asked: str,
+    head: Sequence[str],
+    functions: str,
+    host: str,
+    call: Sequence[str],
+) -> str:
+    """The script: `functions` is the op's text, `host` the expression of a tensor as an array, and
+    `call` the lines that give `outputs`."""
+    arrays = [
+        (name, _STORAGE.get(array["dtype"], "|u1"), tuple(array["shape"]),
+         [(_place(part["index"]), textwrap.wrap(part["hex"], _WIDTH)) for part in array["parts"]])
+        for name, array in (question["inputs"] or {}).items()
+    ]  # fmt: skip
+    elements = [
+        (element["output"], tuple(element["index"]), element["exact"]["decimal"],
+         {name: got["decimal"] for name, got in element["got"].items()})
+        for element in question["elements"]
+    ]  # fmt: skip
+    return template("script.py.j2", html=False).render(
+        question=question, asked=asked, head=head, functions=functions, host=host, call=call,
+        arrays=arrays, elements=elements, shown=_SHOWN[question["format"]],
+        widens="bfloat16" in _dtypes(question).values(),
+    )  # fmt: skip
+
+
+def _place(index: Sequence[Any]) -> str:
+    return f"np.s_[{', '.join(map(str, index))}]" if index else "()"
 
 
 @dataclass(frozen=True)
@@ -225,56 +238,6 @@ def _settings(environment: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _helpers(question: Mapping[str, Any], host: str) -> list[str]:
-    lines = []
-    if question["inputs"] is not None:
-        lines += [
-            "def array(dtype, shape, *parts):",
-            '    """Zeros but for the parts: (index, bytes as hex)."""',
-            "    values = np.zeros(shape, dtype)",
-            "    for index, text in parts:",
-            "        part = np.frombuffer(bytes.fromhex(text), dtype)",
-            "        values[index] = part.reshape(values[index].shape)",
-            "    return values",
-            "",
-            "",
-        ]
-    if "bfloat16" in _dtypes(question).values():
-        lines += [
-            "def widened(bits):",
-            '    """bfloat16 bits as float32 values, exactly."""',
-            '    return (bits.astype("<u4") << 16).view("<f4")',
-            "",
-            "",
-        ]
-    return [*lines, "def host(tensor):", f"    return {host}", "", ""]
-
-
-def _arrays(question: Mapping[str, Any]) -> list[str]:
-    inputs = question["inputs"]
-    if inputs is None:
-        lines = ['case = np.load("case.npz")  # refkernels explain ... --save case.npz']
-        return [*lines, *[f'{name} = case["input.{name}"]' for name in question["shapes"]]]
-    lines = []
-    for name, array in inputs.items():
-        shape = tuple(array["shape"])
-        lines.append(f"{name} = array(")
-        lines.append(f'    "{_STORAGE.get(array["dtype"], "|u1")}", {shape},')
-        for part in array["parts"]:
-            lines += _part(part)
-        lines.append(")")
-    return lines
-
-
-def _part(part: Mapping[str, Any]) -> list[str]:
-    index = ", ".join(map(str, part["index"]))
-    place = f"np.s_[{index}]" if index else "()"
-    rows = textwrap.wrap(part["hex"], _WIDTH)
-    if len(rows) == 1:
-        return [f'    ({place}, "{rows[0]}"),']
-    return [f'    ({place}, """', *rows, '    """),']
-
-
 def _dtypes(question: Mapping[str, Any]) -> dict[str, str]:
     """The dtype of each input, or "low". If the arrays are absent: as `kinds` says, else the
     question's format."""
@@ -324,26 +287,6 @@ def _param(value: Any) -> str:
 def _cotangent(question: Mapping[str, Any]) -> str:
     """The incoming gradient: the first of backward's inputs."""
     return str(next(iter(question["shapes"])))
-
-
-def _printed(question: Mapping[str, Any]) -> list[str]:
-    lines = ["for output, index, exact, reported in ["]
-    for element in question["elements"]:
-        index = tuple(element["index"])
-        reported = {name: got["decimal"] for name, got in element["got"].items()}
-        lines.append(
-            f'    ("{element["output"]}", {index}, "{element["exact"]["decimal"]}", {reported}),'
-        )
-    shown = _SHOWN[question["format"]]
-    return [
-        *lines,
-        "]:",
-        "    if output in outputs:",
-        "        got = float(host(outputs[output])[index])",
-        "        place = output + str(list(index))",
-        f"        got = (np.{shown}(got), got.hex())",
-        '        print(place, *got, "exact:", exact, "reported before:", reported)',
-    ]
 
 
 def script_parts(
