@@ -1,85 +1,46 @@
-"""A log that is not a terminal gets a line every 10 % or 20 s, never one for each unit."""
+"""A log that is not a terminal gets a line from time to time, never one for each unit."""
 
+import threading
 from types import SimpleNamespace
 
 import pytest
+from rich.progress import Progress
 
 from refkernels.cli.shared import progress
-from refkernels.cli.shared.progress import Log
 
 
-class Clock:
+def test_a_line_says_how_much_is_done_and_how_long_the_rest_takes() -> None:
     now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_a_line_every_tenth_or_twenty_seconds() -> None:
-    lines: list[str] = []
-    clock = Clock()
-    log = Log(lines.append, clock)
-    for done in range(401):  # half a second each: 40 units are 10 % and take 20 s
-        log.show(done, 400, f"unit {done}")
-        clock.now += 0.5
-    assert len(lines) == 10
-    assert lines[0] == "10 %, 40 of 400, 3 min left: unit 40"
-    assert lines[-1] == "100 %, 400 of 400: unit 400"
+    bar = Progress(get_time=lambda: now, speed_estimate_period=60)
+    bar.add_task("", total=None, count="")
+    lines = {}
+    for now in range(100):  # the first half was done before, by a run that was stopped
+        done = 1000 + 10 * now
+        bar.update(bar.tasks[0].id, completed=done, total=2000, count=f"{done:,} of 2,000")
+        bar.update(bar.tasks[0].id, description=f"unit {now}")
+        lines[now] = progress.line_of(bar.tasks[0])
+    assert lines[0] == "50 %, 1,000 of 2,000: unit 0"
+    assert lines[20] == "60 %, 1,200 of 2,000, 80 s left: unit 20"
+    assert progress._span(100.0) == "2 min"
+    assert progress._span(7000.0) == "1.9 h"
 
 
-def test_a_unit_that_takes_long_is_named_while_nothing_else_happens() -> None:
-    lines: list[str] = []
-    clock = Clock()
-    log = Log(lines.append, clock)
-    log.show(0, 1000, "first")
-    log.beat()
-    assert lines == []
-    for clock.now in (21.0, 30.0, 42.0):
-        log.beat()
-    assert lines == ["0 %, 0 of 1,000: first, for 21 s", "0 %, 0 of 1,000: first, for 42 s"]
-    log.show(1, 1000, "second")
-    clock.now = 61.0
-    log.beat()
-    clock.now = 63.0
-    log.show(2, 1000, "third")
-    assert lines[2:] == ["0 %, 2 of 1,000: third"]
+def test_a_unit_that_takes_long_is_named_while_nothing_else_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told, lines = threading.Event(), []
 
+    def echo(line: str, err: bool) -> None:
+        lines.append((line, err))
+        if len(lines) > 1:
+            told.set()
 
-def test_the_log_watches_by_itself(monkeypatch) -> None:
-    monkeypatch.setattr(Log, "SECONDS", 0.5)
-    lines: list[str] = []
-    clock = Clock()
-    with Log(lines.append, clock) as log:
-        log.show(0, 10, "long")
-        clock.now = 1.0
-        while not lines:
-            log._ended.wait(0.1)
-    assert lines[0] == "0 %, 0 of 10: long, for 1 s"
-
-
-def test_a_resumed_run_counts_its_own_time_only() -> None:
-    lines: list[str] = []
-    clock = Clock()
-    log = Log(lines.append, clock, lambda inputs: f"{inputs / 1e6:,.0f} M")
-    log.show(900_000_000, 1_000_000_000, "kept before")
-    assert lines == []
-    clock.now = 20.0
-    log.show(910_000_000, 1_000_000_000, "sin")
-    assert lines == ["91 %, 910 M of 1,000 M, 3 min left: sin"]
-
-
-def test_the_first_units_which_wait_for_kernels_tell_no_time_left() -> None:
-    lines: list[str] = []
-    clock = Clock()
-    log = Log(lines.append, clock)
-    log.show(0, 1000, "first")
-    for done, clock.now in ((3, 20.0), (49, 40.0), (50, 60.0)):
-        log.show(done, 1000, "unit")
-    assert lines == [
-        "0 %, 3 of 1,000: unit",
-        "5 %, 49 of 1,000: unit",
-        "5 %, 50 of 1,000, 19 min left: unit",
-    ]
+    monkeypatch.setattr(progress.typer, "echo", echo)
+    monkeypatch.setattr(progress, "_SECONDS", 0.01)
+    with progress.shown("sweeping", millions=True) as (show, _):
+        show(0, 10_000_000, "long")
+        told.wait()
+    assert lines[:2] == [("0 %, 0.0 M of 10.0 M: long", True)] * 2
 
 
 def test_the_line_that_shows_progress_reads_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import typer
+
+_SECONDS = 20.0  # between lines of a log
 
 
 @contextlib.contextmanager
@@ -24,75 +27,28 @@ def progress_bar(*columns: Any, **options: Any) -> Iterator[Any]:
             bar.stop()
 
 
-class Log:
-    """Progress as log lines, where no bar can be drawn: one every 20 s, or after 10 % and 5 s, with
-    the current unit and an estimate of the time left. Inside `with Log(...)`, lines also appear
-    during a long unit, and say how long it has taken.
+@contextlib.contextmanager
+def _logged(task: Any) -> Iterator[None]:
+    """Write a line about the task every 20 s, also during a long unit."""
+    ended = threading.Event()
 
-    counted     formats a number of units
-    """
+    def write() -> None:
+        while not ended.wait(_SECONDS):
+            if task.total:
+                typer.echo(line_of(task), err=True)
 
-    SHARE, LEAST, SECONDS = 0.1, 5.0, 20.0
-    KNOWN = 0.05  # the share of the work after which the time left is estimated: the first units,
-    # for which interpreters start and kernels compile, do not predict the others
+    threading.Thread(target=write, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
-    def __init__(
-        self,
-        write: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
-        counted: Callable[[int], str] = "{:,}".format,
-    ) -> None:
-        self._write, self._clock, self._counted = write, clock, counted
-        self._last = clock()
-        self._reported = 0.0
-        self._begin: tuple[float, int] | None = None  # time, and units that a resumed run has done
-        self._state = (0, 0, "")
-        self._since = clock()  # when the current unit began
-        self._lock, self._ended = threading.Lock(), threading.Event()
 
-    def __enter__(self) -> Log:
-        threading.Thread(target=self._watch, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-
-    def show(self, done: int, total: int, unit: str) -> None:
-        """Record the state of the work; write a line if one is due."""
-        with self._lock:
-            if self._begin is None:
-                self._begin = (self._clock(), done)
-                self._reported = done / max(1, total)
-            if self._state != (done, total, unit):
-                self._state, self._since = (done, total, unit), self._clock()
-        self.beat()
-
-    def beat(self) -> None:
-        """Write a line if one is due."""
-        with self._lock:
-            done, total, unit = self._state
-            now, share = self._clock(), done / max(1, total)
-            soon = share - self._reported >= self.SHARE
-            if not total or now - self._last < (self.LEAST if soon else self.SECONDS):
-                return
-            if unit and now - self._since >= self.SECONDS:
-                unit += f", for {_span(now - self._since)}"
-            unit = f": {unit}" if unit else ""
-            counts = f"{self._counted(done)} of {self._counted(total)}"
-            self._write(f"{100.0 * share:.0f} %, {counts}{self._left(now)}{unit}")
-            self._last, self._reported = now, share
-
-    def _left(self, now: float) -> str:
-        done, total, _ = self._state
-        began, done_before = self._begin or (now, done)
-        done_here = done - done_before
-        if done == total or done_here < self.KNOWN * (total - done_before):
-            return ""
-        return f", {_span((now - began) / done_here * (total - done))} left"
-
-    def _watch(self) -> None:
-        while not self._ended.wait(1.0):
-            self.beat()
+def line_of(task: Any) -> str:
+    """`10 %, 40 of 400, 3 min left: unit 40`."""
+    left = f", {_span(task.time_remaining)} left" if task.time_remaining else ""
+    unit = f": {task.description}" if task.description else ""
+    return f"{task.percentage:.0f} %, {task.fields['count']}{left}{unit}"
 
 
 def _span(seconds: float) -> str:
@@ -110,7 +66,6 @@ Show = Callable[[int, int, str], None]
 def shown(label: str, millions: bool = False) -> Iterator[tuple[Show, Any]]:
     """A `Show` and its console, standard error: a bar on a terminal, elsewhere a log. `millions`:
     the work is a number of inputs, and has a rate."""
-    import typer
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn(label), BarColumn(), TextColumn("{task.fields[count]}"))
@@ -118,18 +73,16 @@ def shown(label: str, millions: bool = False) -> Iterator[tuple[Show, Any]]:
     with progress_bar(
         *columns, TimeRemainingColumn(), unit_column, speed_estimate_period=60
     ) as bar:
-        task = bar.add_task("", total=None, count="")
+        bar.add_task("", total=None, count="")
+        task = bar.tasks[0]
         counted = (lambda n: f"{n / 1e6:,.1f} M") if millions else "{:,}".format
 
-        def draw(done: int, total: int, unit: str) -> None:
-            bar.start()
-            speed = bar.tasks[0].speed
-            rate = f"  {speed / 1e6:,.0f} M/s" if millions and speed else ""
+        def show(done: int, total: int, unit: str) -> None:
+            if bar.console.is_terminal:
+                bar.start()
+            rate = f"  {task.speed / 1e6:,.0f} M/s" if millions and task.speed else ""
             count = f"{counted(done)} of {counted(total)}{rate}"
-            bar.update(task, completed=done, total=total, description=unit[:70], count=count)
+            bar.update(task.id, completed=done, total=total, description=unit[:70], count=count)
 
-        if bar.console.is_terminal:
-            yield draw, bar.console
-            return
-        with Log(lambda line: typer.echo(line, err=True), counted=counted) as log:
-            yield log.show, bar.console
+        with contextlib.nullcontext() if bar.console.is_terminal else _logged(task):
+            yield show, bar.console
