@@ -39,7 +39,7 @@ def tolerances(
 
     from refkernels import registry
     from refkernels.arithmetic import formats
-    from refkernels.judging.challenges import Drawer
+    from refkernels.judging.challenges import FAMILIES, Drawer
     from refkernels.testing import tolerances as tolerances_of
 
     case_or_op = options.case_or_oracle(case_or_op, oracle)
@@ -56,9 +56,9 @@ def tolerances(
         op = registry.get(case.op)
         if drawn and not shapes.keys() - set(op.takes(case.direction)):
             rng = np.random.default_rng(seed)
-            drawers = [Drawer(op, way, dtype) for way in op.directions]
-            filled = drawers[op.directions.index(case.direction)].filled("typical", rng, shapes)
-            positive = {name for drawer in drawers for name in drawer.roles.positive}
+            drawers = {way: Drawer(op, way, dtype) for way in op.directions}
+            filled = drawers[case.direction].filled(FAMILIES["typical"], rng, shapes)
+            positive = {name for drawer in drawers.values() for name in drawer.roles.positive}
             case.inputs.update({n: abs(a) if n in positive else a for n, a in filled.items()})
         allowed = tolerances_of(case.op, case.inputs, case.params, case.direction)
     if as_json:

@@ -2,7 +2,7 @@
 
     typical       standard normal numbers
     positive      numbers of one sign: errors of all terms add up
-    integers      partial sums stay below 2^p, so that every right order gives the same bits
+    exact         partial sums stay below 2^p, so that every right order gives the same bits
     one_hot       one number that is not 0 in each row: an answer has one term
     few           few numbers that count in each row: the bound of a long row counts few terms
     powers        powers of two: products are exact
@@ -29,7 +29,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +90,13 @@ def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset(
 Draw = Callable[[np.random.Generator, Shapes, InputRoles, Format], dict[str, Doubles]]
 
 
+class Family(NamedTuple):
+    """Numbers, and the name under which they are asked."""
+
+    name: str
+    draw: Draw
+
+
 def typical(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
 
@@ -98,7 +105,7 @@ def positive(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format
     return {name: rng.uniform(0.25, 1.0, shape) for name, shape in shapes.items()}
 
 
-def integers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def exact(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Odd integers of more bits than a narrower format has in the first input; -1, 0 and 1 in the
     others. All sums stay below 2^p with the accumulator's p: in a longer row, the remaining places
     of the first input are 0."""
@@ -119,7 +126,7 @@ def integers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format
 
 
 def longest_exact(format: Format) -> int:
-    """The number of terms that `integers` allows."""
+    """The number of terms that `exact` allows."""
     bits = {24: 12, 53: 26}.get(format.p, format.p)
     accumulator = max(format.p, BINARY32.p)
     return min(2 ** (accumulator - bits), int(format.max / 2**bits))
@@ -264,16 +271,16 @@ def negative(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format
     return drawn
 
 
-def small(draw: Draw, share: float) -> Draw:
+def small(base: Draw, share: float) -> Draw:
     """The first input by 2^-6 to 2^-12, a share of the times: an eps, or a cut, shows there."""
 
-    def drawn(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-        arrays, name = draw(rng, shapes, roles, format), roles.first or next(iter(shapes))
+    def draw(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+        arrays, name = base(rng, shapes, roles, format), roles.first or next(iter(shapes))
         if name in arrays and rng.random() < share:
             arrays[name] = arrays[name] * np.exp2(-rng.integers(6, 13))
         return arrays
 
-    return drawn
+    return draw
 
 
 def mixed(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:

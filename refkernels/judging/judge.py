@@ -220,7 +220,7 @@ def _check_domain(drawer: Drawer) -> None:
             raise ValueError(
                 f"{op.name} has no {what} {quoted(unknown[0])}: {did_you_mean(unknown[0], known)}."
             )
-    if domain.dtypes and not drawer.cases.all:
+    if domain.dtypes and not drawer.cases:
         asked = ", ".join(f"{n} in {' or '.join(names)}" for n, names in domain.dtypes.items())
         raise ValueError(f"{op.name} has no case with {asked}: give other dtypes.")
     next(drawer.own_shapes(0), None)
@@ -233,7 +233,8 @@ def _axes_taken(
     give the shapes, of axes of the first input; none if every number raises one. A number is
     refused if all its challenges raise an exception. And the answers."""
     numbers = (1, 0, 2, 3, 4) if drawer.ranked else (1,)
-    drawn = ((axes, like) for axes in numbers for like in drawer.typicals(rng, axes))
+    leading = ((axes, (*(2,) * (axes - 1), 5)[:axes]) for axes in numbers)
+    drawn = ((axes, like) for axes, rows in leading for like in drawer.typicals(rng, rows))
     challenges = [(axes if drawer.free else first_axes(like.inputs), like) for axes, like in drawn]
     taken, asked = dict[int, tuple[Challenge, CellReply]](), set[int]()
     for axes, challenge in challenges:

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import with_default_fenv
-from refkernels.op import Direction, Op, core
+from refkernels.op import Case, Direction, Op, core
 from refkernels.ops.function_formulas import definition
 
 ELEMENTS = (2**14, 2**16, 2**19)  # of all inputs of a case, by the size of a round
+Built = tuple[dict[str, Any], dict[str, Any]]  # inputs and params
 AXES = frozenset(range(5))  # how many leading axes there may be
 
 
@@ -32,6 +32,10 @@ def is_question(
 
 def is_float(array: Any) -> bool:
     return isinstance(array, np.ndarray) and formats.is_one(array.dtype)
+
+
+def is_whole(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind in "iu"
 
 
 @dataclass(frozen=True)
@@ -54,41 +58,27 @@ class KernelDomain:
 ANYTHING = KernelDomain()
 
 
-@dataclass(frozen=True, eq=False)
-class OpCases:
-    """The cases of an op in one direction and dtype, without the inputs that a kernel does not
-    take, and in the formats that it takes."""
+@with_default_fenv
+def cases_of(op: Op, direction: Direction, dtype: str, domain: KernelDomain) -> list[Built]:
+    """The inputs and params of an op's cases of the dtype and the direction, or else of the dtype,
+    without the inputs that a kernel does not take, and in the formats that it takes."""
+    only = domain.dtypes or {}
 
-    op: Op
-    direction: Direction
-    dtype: str
-    domain: KernelDomain = ANYTHING
+    def built(case: Case) -> Built:
+        arrays, params = case.build(dtype)
+        takes = (name for name in op.takes(direction) if name not in domain.left_out)
+        return {n: arrays[n] for n in takes if n in arrays}, {**op.params, **params}
 
-    @cached_property
-    def all(self) -> list[Any]:
-        """Those of the dtype and the direction, or else of the dtype."""
-        known = [case for case in self.op.cases() if not self.domain.dtypes or self._has(case)]
-        matching = [
-            case
-            for case in core(known, self.dtype)
-            if self.dtype in case.dtypes and self.direction in case.directions
-        ]
-        cases = matching or [case for case in known if self.dtype in case.dtypes]
-        return [case for case in cases if case.regime != "invalid"]  # a kernel may answer anything
+    def fits(case: Case) -> bool:
+        inputs, params = built(case)
+        own = {**params, **{n: a.dtype.name for n, a in inputs.items() if n in only}}
+        return all(own.get(name, names[0]) in names for name, names in only.items())
 
-    def _has(self, case: Any) -> bool:
-        """Whether the case has formats that the kernel takes, in its inputs and params."""
-        only, (inputs, params) = self.domain.dtypes or {}, self.built(case)
-        known = {**params, **{n: a.dtype.name for n, a in inputs.items() if n in only}}
-        return all(known.get(name, names[0]) in names for name, names in only.items())
-
-    @with_default_fenv
-    def built(self, case: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The inputs and params of a case."""
-        arrays, params = case.build(self.dtype)
-        takes = self.op.takes(self.direction)
-        inputs = {n: arrays[n] for n in takes if n in arrays and n not in self.domain.left_out}
-        return inputs, {**self.op.params, **params}
+    known = [case for case in op.cases() if not only or fits(case)]
+    of_dtype = [case for case in core(known, dtype) if dtype in case.dtypes]
+    chosen = [case for case in of_dtype if direction in case.directions]
+    chosen = chosen or [case for case in known if dtype in case.dtypes]
+    return [built(case) for case in chosen if case.regime != "invalid"]  # may be answered anyhow
 
 
 def first_axes(inputs: Mapping[str, Any]) -> int:

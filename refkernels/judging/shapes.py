@@ -143,6 +143,13 @@ class ShapeDrawer:
             if _product(rows, chosen) <= MOST and self.takes(shapes):
                 yield shapes
 
+    def large(self, elements: int) -> Shapes:
+        """Usual large lengths, and rows for so many elements of the first input."""
+        usual = min(1024, 2 ** (24 // max(len(self.letters), 1)))
+        lengths = {x: max(self.domain.lengths.get(x, [usual])) for x in self.letters}
+        rows = elements // math.prod(lengths.values()) if len(self.letters) < 2 else 0
+        return self.of_lengths(lengths, self.leading((rows,) if rows else ()))
+
     def wide(self, rng: np.random.Generator) -> Iterator[Shapes]:
         """Beside lengths of 2, so many rows; and one letter of that length, of those that the op
         takes."""

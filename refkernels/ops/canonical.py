@@ -171,7 +171,7 @@ def canonical(signature: Signature, prepared: Prepared) -> Canonical:
     """The canonical question. Raises ValueError where shapes do not fit the signature."""
     signature = prepared.signature or signature
     inputs, pieces = _joined(signature, prepared.inputs)
-    lengths, leading = _lengths(signature, inputs)
+    lengths, leading = lengths_of(signature, inputs)
     letters = list(dict.fromkeys(x for taken in signature.takes.values() for x in taken.own))
     rows = math.prod(leading)
     largest = max(signature.takes.values(), key=lambda argument: len(argument.letters))
@@ -223,8 +223,8 @@ def _apart(array: Array, shapes: list[Shape]) -> tuple[Array, ...]:
     return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
 
-def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str, int], Shape]:
-    """The length of every letter, and the leading axes."""
+def lengths_of(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str, int], Shape]:
+    """The length of every letter, and the leading axes. Raises ValueError where they differ."""
     everywhere = (*signature.takes.values(), *signature.gives.values())
     lengths = {letter: int(letter) for a in everywhere for letter in a.own if letter.isdigit()}
     owner: dict[str, str] = {}

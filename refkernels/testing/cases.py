@@ -14,7 +14,7 @@ from refkernels import registry
 from refkernels.arguments import as_names, as_text
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import with_default_fenv
-from refkernels.judging.challenges import Drawer
+from refkernels.judging.challenges import FAMILIES, Drawer
 from refkernels.judging.questions import KernelDomain
 from refkernels.op import Case, Direction, Op, core
 from refkernels.records.words import DIRECTIONS
@@ -135,7 +135,7 @@ def _drawn(op: Op, direction: Direction, dtype: str) -> Iterator[Case]:
     challenges = []
     for left_out in dict.fromkeys((frozenset[str](), frozenset(op.optional))):
         drawer, rng = Drawer(op, direction, dtype, KernelDomain(left_out)), np.random.default_rng(0)
-        challenges += [*drawer.some("negative", rng, 0), *drawer.wide(rng)]
+        challenges += [*drawer.some(FAMILIES["negative"], rng, 0), *drawer.wide(rng)]
     for number, drawn in enumerate(challenges):
         arrays, params, shown = dict(drawn.inputs), dict(drawn.params), {"number": number}
         name = f"{op.name}/{drawn.family}[number={number},seed=0]"

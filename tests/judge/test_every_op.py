@@ -13,14 +13,14 @@ from hunting import HUNT, one_in, one_way
 
 from refkernels import registry
 from refkernels.arithmetic.mode import with_default_fenv
-from refkernels.judging import challenges, data
+from refkernels.judging import data
 from refkernels.judging.challenges import Drawer
+from refkernels.judging.data import Family
 from refkernels.judging.decoys import decisive_outputs
 from refkernels.judging.findings import FAMILIES_NEEDED
 from refkernels.judging.standard import Challenge
 
 SEED = 7
-FAMILIES = [name for name in challenges.FAMILIES if name not in ("graded", "shifted")]
 OVERFLOWS = {("linear_attention", "chunked"), ("selective_scan", "chunked"), ("prod", "quotient")}
 OVERFLOWS |= {("gated_delta_rule", form) for form in ("plain", "recurrent")}
 OVERFLOWS |= {("hardswish", form) for form in ("clipped", "multiplied")}
@@ -31,15 +31,16 @@ WHOLE = one_in(20, ASKED)
 
 def drawn(drawer: Drawer) -> Iterator[Challenge]:
     rng = np.random.default_rng(SEED)
-    for family in FAMILIES:
-        if family != "exact" or drawer.summed:
+    for family in drawer.families:
+        if family.name not in ("graded", "shifted"):
             yield from drawer.some(family, rng, 0)
     for other in drawer._other_inputs:
-        yield from drawer.some("special", rng, 0, data.nan_in(other))
+        yield from drawer.some(Family("special", data.nan_in(other)), rng, 0)
     yield from (challenge for challenge in drawer._other_params(rng) if challenge.has_answer)
     yield from drawer.wide(rng)
     yield from drawer.alike(rng) if drawer.free else ()
-    yield from drawer.some("throughout", rng, 0, data.throughout)
+    if drawer.roles.first:
+        yield from drawer.some(Family("throughout", data.throughout), rng, 0)
 
 
 @with_default_fenv

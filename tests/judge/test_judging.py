@@ -95,11 +95,11 @@ def test_no_class_outside_the_range_is_asked(op: str) -> None:
 
 def test_the_first_question_has_every_optional_input_of_the_cases() -> None:
     drawer = Drawer(registry.get("cross_entropy"), "forward", "float32")
-    first = drawer.typicals(np.random.default_rng(0), 1)
+    first = drawer.typicals(np.random.default_rng(0))
     assert first
     assert all("weight" in challenge.inputs for challenge in first)
     without = replace(drawer, domain=KernelDomain(frozenset({"weight"})))
-    axes = {c.inputs["x"].ndim for c in without.typicals(np.random.default_rng(0), 1)}
+    axes = {c.inputs["x"].ndim for c in without.typicals(np.random.default_rng(0))}
     assert axes == {2, 3}
     plane = replace(drawer, domain=KernelDomain(frozenset({"weight"}), axes=frozenset({2})))
     asked = plane.round(np.random.default_rng(0), 0)
@@ -293,7 +293,7 @@ def asked_of(kernel: str, *limits: float) -> tuple[JudgedKernel, Challenge]:
     """A kernel of gelu in a process of its own, and a question."""
     spec, _ = catalog.target(kernel)
     drawer = Drawer(registry.get("gelu"), "forward", "float32")
-    (challenge,) = drawer.typicals(np.random.default_rng(0), 1)
+    (challenge,) = drawer.typicals(np.random.default_rng(0))
     return JudgedKernel(spec.framework, environments.find(spec), "cpu", *limits), challenge
 
 

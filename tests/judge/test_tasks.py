@@ -110,9 +110,7 @@ def test_integers_that_are_equal_shrink_together_and_a_norm_keeps_its_numbers(
     monkeypatch.setattr(challenges, "ELEMENTS", (1, 1, 1))  # the example is larger than a round's
     drawer = Drawer(op, "forward", "float32")
     assert [*drawer.roles.arguments] == ["x", "target"]  # the parameters have their own values
-    assert [c.inputs["x"].shape for c in drawer.typicals(np.random.default_rng(8), 1)] == given[
-        :1
-    ] * 2
+    assert [c.inputs["x"].shape for c in drawer.typicals(np.random.default_rng(8))] == given[:1] * 2
     assert 32 <= length * places < 64
     (scale,) = (item.array for item in program.inputs if item.name == "scale")
     assert len(np.unique(scale)) == length  # ones would not show that it is left out
