@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from refkernels.frameworks.cells import CellReply
 from refkernels.judging import precision
 from refkernels.judging.decoys import arrays_of, decoy_of, unwritten
+from refkernels.judging.examination import KernelExamination
 from refkernels.judging.judgement import LIMITED, LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Reason
-from refkernels.judging.standard import RANGE, AnswerFault, Challenge
-from refkernels.op import Direction, Op
+from refkernels.judging.standard import RANGE, Challenge
 
 FAMILIES_NEEDED = 4  # that reject every decoy of an output
 FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may have another cause
 _ACTS = ("writes_inputs", "no_plain_array", "replaces")  # unfair, whatever the answers are
-_VALUES = ("special", "bits", "bound", "invariant")  # faults of numbers, not of arrays
+_CAUSED = ("wrong_special", "wrong_bits", "wrong_bound")  # whose cause is looked for
+_VALUES = (*_CAUSED, "wrong_invariant")  # faults of numbers, not of arrays
 _SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked for
 _OTHERS = 2  # other answers that have to agree
 _KILL = int(getattr(signal, "SIGKILL", 9))  # what a machine without memory sends
@@ -34,21 +35,22 @@ class AskedChallenge(NamedTuple):
     kind: str
     challenge: Challenge
     reply: CellReply
-    fault: Any = None
+    fault: Reason | None = None
     decisive: tuple[str, ...] = ()
 
 
 @dataclass
 class Findings:
     """The findings so far. `outputs`: names seen; `avoidable`: the first right answer, of a few,
-    whose errors another form avoids; `calls`: of one process."""
+    whose errors another form avoids; `answered_calls`: of one process."""
 
+    examination: KernelExamination
     found: list[AskedChallenge] = field(default_factory=list)
     outputs: frozenset[str] = frozenset()
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
     avoidable: dict[str, Any] | None = None
-    calls: int = 0
+    answered_calls: int = 0
 
     def of(self, *kinds: str) -> list[AskedChallenge]:
         """The findings of some kinds, one kind after the other."""
@@ -78,26 +80,23 @@ class Findings:
     def wrong(self) -> bool:
         return bool(self.unfair or self.of("wrong", "failed", "stopped", "owed"))
 
-    def without_answer(self, challenge: Challenge, reply: CellReply) -> None:
-        """Count a reply without arrays."""
-        if reply.status == "unsupported" and challenge.owed:
-            kind = "owed"
-        elif reply.status in ("error", "unsupported") and not challenge.owed:
-            kind = "declined"
-        else:
-            by_machine = reply.status in ("timeout", "oom") or reply.signal == _KILL
-            kind = "stopped" if by_machine else "failed"
-        self.found.append(AskedChallenge(kind, challenge, reply))
-
-    def fault(
-        self, challenge: Challenge, reply: CellReply, decisive: Sequence[str]
-    ) -> AnswerFault | None:
-        """Count an answer; return its fault. `decisive`: the outputs for which its challenge
-        rejects every decoy."""
+    def add(self, challenge: Challenge, reply: CellReply) -> Reason | None:
+        """Count a reply; return its fault. Where there is no right answer, or plain algorithms are
+        wrong, none counts."""
+        acts = {"writes_inputs": reply.written, "overwrites_answers": reply.overwrites}
+        acts["no_plain_array"] = "no plain array" in reply.reason
+        self.unfair += [Reason(kind, challenge.name) for kind, done in acts.items() if done]
+        if not challenge.has_answer:
+            return None
+        if reply.status != "ok":
+            self.found.append(AskedChallenge(_unanswered(challenge, reply), challenge, reply))
+            return None
+        self.flags += ["returns_input"] * reply.aliases
         reply = replace(reply, outputs=challenge.op.widened(reply.outputs))
         fault = challenge.fault(reply.outputs, self.outputs)
         if fault is not None and not challenge.fair:
             return None
+        decisive = self.examination.decisive_outputs(challenge)
         told = tuple(name for name in decisive if name in reply.outputs)
         kind = "wrong" if fault else "right"
         self.found.append(AskedChallenge(kind, challenge, reply, fault, told))
@@ -120,50 +119,54 @@ class Findings:
                 names.setdefault(challenge.family, challenge.name)
         return (*parts, *names.values())
 
+    def verdict(self) -> tuple[str, list[Reason]]:
+        """The verdict, and its reasons."""
+        faults = _reasons(self.of("failed", "stopped", "wrong"))
+        answered, failed = self.of("right", "wrong"), self.of("failed")
+        found = [one for one in answered if one.fault and one.fault.kind not in RANGE]
+        refused = [(one.challenge, one.reply.outputs) for one in found]
+        acts = [reason for reason in self.unfair if reason.kind in _ACTS]
+        if acts:
+            return UNFAIR, [acts[0], *faults]
+        mostly = 2 * len(refused) > len(answered) + len(failed)
+        if mostly and (decoy := decoy_of(refused)):
+            return UNFAIR, [Reason(decoy, refused[0][0].name), *faults]
+        values = all(one.fault.kind in _VALUES for one in found if one.fault)
+        families = {one.challenge.family for one in found}
+        model = None
+        if values and not (failed or self.unfair):
+            model = precision.explaining_model(refused)
+        if model is not None and (len(families) >= FAMILIES_LOWER or model.way == "flushed"):
+            details = {"format": model.format.name, "way": model.way, "refused": len(refused)}
+            return LOWER, [Reason("lower_precision", refused[0][0].name, details)]
+        if self.unfair:
+            return UNFAIR, [*self.unfair[:1], *faults]
+        if refused or failed:
+            return WRONG, faults
+        if self.of("wrong"):
+            return LIMITED, faults
+        if unanswered := self.of("stopped", "owed"):
+            return NOT_ENOUGH, _reasons(unanswered)
+        number = sum(1 for _, decisive in self.families.values() if decisive)
+        telling = sum(one.challenge.first_output in one.decisive for one in answered)
+        if min(telling, number) < FAMILIES_NEEDED:
+            return NOT_ENOUGH, [Reason("too_few_families", "", {"families": number})]
+        return RIGHT, []
+
+
+def _unanswered(challenge: Challenge, reply: CellReply) -> str:
+    """What a reply without arrays is."""
+    if reply.status == "unsupported" and challenge.owed:
+        return "owed"
+    if reply.status in ("error", "unsupported") and not challenge.owed:
+        return "declined"
+    by_machine = reply.status in ("timeout", "oom") or reply.signal == _KILL
+    return "stopped" if by_machine else "failed"
+
 
 def _parts(challenge: Challenge) -> list[str]:
     """The names of a challenge's inputs, and its params."""
     return [*challenge.inputs, *(f"{name}={value}" for name, value in challenge.params.items())]
-
-
-def verdict_of(
-    findings: Findings, op: Op, direction: Direction, outside: bool
-) -> tuple[str, list[Reason]]:
-    """The verdict, and its reasons."""
-    if outside:
-        first = next((one.challenge.name for one in findings.of("failed")), "")
-        return WRONG, [Reason("outside_memory", first)]
-    faults = _reasons(findings.of("failed", "stopped", "wrong"))
-    answered, failed = findings.of("right", "wrong"), findings.of("failed")
-    found = [one for one in answered if one.fault and one.fault.kind not in RANGE]
-    refused = [(one.challenge, one.reply.outputs) for one in found]
-    acts = [reason for reason in findings.unfair if reason.kind in _ACTS]
-    if acts:
-        return UNFAIR, [acts[0], *faults]
-    mostly = 2 * len(refused) > len(answered) + len(failed)
-    if mostly and (decoy := decoy_of(refused)):
-        return UNFAIR, [Reason(decoy, refused[0][0].name), *faults]
-    values = all(one.fault.kind in _VALUES for one in found)
-    families = {one.challenge.family for one in found}
-    model = None
-    if values and not (failed or findings.unfair):
-        model = precision.explaining_model(refused)
-    if model is not None and (len(families) >= FAMILIES_LOWER or model.way == "flushed"):
-        details = {"format": model.format.name, "way": model.way, "refused": len(refused)}
-        return LOWER, [Reason("lower_precision", refused[0][0].name, details)]
-    if findings.unfair:
-        return UNFAIR, [*findings.unfair[:1], *faults]
-    if refused or failed:
-        return WRONG, faults
-    if findings.of("wrong"):
-        return LIMITED, faults
-    if unanswered := findings.of("stopped", "owed"):
-        return NOT_ENOUGH, _reasons(unanswered)
-    number = sum(1 for _, decisive in findings.families.values() if decisive)
-    telling = sum(op.names(direction)[0] in one.decisive for one in answered)
-    if min(telling, number) < FAMILIES_NEEDED:
-        return NOT_ENOUGH, [Reason("too_few_families", "", {"families": number})]
-    return RIGHT, []
 
 
 def _reasons(found: Iterable[AskedChallenge]) -> list[Reason]:
@@ -171,14 +174,13 @@ def _reasons(found: Iterable[AskedChallenge]) -> list[Reason]:
     reasons: dict[tuple[Any, ...], Reason] = {}
     for finding, challenge, reply, fault, _ in found:
         kind = "declines" if finding == "owed" else "no_answer"
-        details: dict[str, Any] = {"status": reply.status, "reason": reply.reason}
+        without = Reason(kind, challenge.name, {"status": reply.status, "reason": reply.reason})
+        reason = fault or without
         if count := sum(map(unwritten, arrays_of(reply.outputs))):
-            kind, details = "unwritten", {"output": fault.output, "wrong": count}
-        elif fault is not None:
-            kind, details = f"wrong_{fault.kind}", {**asdict(fault), "index": list(fault.index)}
-            del details["kind"]
-        key = challenge.family, kind, details.get("status")
-        reasons.setdefault(key, Reason(kind, challenge.name, details))
+            told = {"output": reason.details.get("output"), "wrong": count}
+            reason = Reason("unwritten", challenge.name, told)
+        key = challenge.family, reason.kind, reason.details.get("status")
+        reasons.setdefault(key, reason)
     return list(reasons.values())
 
 
@@ -191,7 +193,7 @@ def cause_of(findings: Findings) -> Mapping[str, Any] | None:
     eligible = [
         (size < _SMALLEST, one.challenge.family not in ("calls", "typical"), size, i)
         for i, one in enumerate(found)
-        if one.fault.kind in ("bound", "bits", "special") and one.challenge.family != "special"
+        if one.fault and one.fault.kind in _CAUSED and one.challenge.family != "special"
         if (size := sum(a.size for a in arrays_of(one.reply.outputs))) <= _LARGEST
     ]
     if not eligible:

@@ -22,7 +22,7 @@ from refkernels.frameworks.gateway import is_flag
 from refkernels.judging.calls import FEWEST, same_bits
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
-from refkernels.judging.findings import AskedChallenge, Findings, cause_of, verdict_of
+from refkernels.judging.findings import AskedChallenge, Findings, cause_of
 from refkernels.judging.judgement import NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement, Reason
 from refkernels.judging.mutants import Shown
 from refkernels.judging.questions import AXES, KernelDomain, first_axes
@@ -115,43 +115,43 @@ def judge(
     ):
         warnings.simplefilter("always", UserWarning)
         examination, first = _examination(running, asked, domain)
-        course = Course(running, examination, findings := Findings(), start, limit)
+        course = Course(examination, running=running, start=start, limit=limit)
         for challenge, reply in first:
-            course.fault(challenge, reply)
+            course.add(challenge, reply)
         course.calls(calls)
         for number in range(max(rounds, ROUNDS)):
-            if number and (findings.wrong or course.late() or (number >= rounds and course.enough)):
+            if number and (course.wrong or course.late() or (number >= rounds and course.enough)):
                 break
             course.round(number, progress)
-        time_taken = course.times() if times and not (findings.wrong or running.hung) else None
-        findings.unfair += [Reason("replaces", "", {"name": name}) for name in running.replaced]
-        verdict, reasons = verdict_of(findings, record, direction, running.outside)
+        time_taken = course.times() if times and not (course.wrong or running.hung) else None
+        course.unfair += [Reason("replaces", "", {"name": name}) for name in running.replaced]
+        verdict, reasons = course.verdict()
         tried = mutants and verdict == RIGHT
-        shown = examination.shown(findings.answered, trials) if tried else Shown()
+        shown = examination.shown(course.answered, trials) if tried else Shown()
     for w in told:
         if flag := getattr(w.category, "flag", ""):
             examination.told.setdefault(flag, set()).update(getattr(w.message, "widened", ()))
-    flags = [*findings.flags, *["unguarded"] * (not running.guarded)]
+    flags = [*course.flags, *["unguarded"] * (not running.guarded)]
     flags += [*["finite_alone"] * finite, *sorted(examination.told)]
     flags += ["not_all_tried"] * (shown.cut and trials > 0)
     drawer, taken = examination.drawer, examination.drawer.domain
-    longest = (max(a.shape, default=1) for c in findings.answered for a in c.floats.values())
+    longest = (max(a.shape, default=1) for c in course.answered for a in c.floats.values())
     only = {k: (*v,) for given in (lengths, dtypes) for k, v in (given or {}).items()}
     result = Judgement(
         kernel, record.name, direction, dtype, verdict, drawn_seed, level, tuple(reasons),
-        families=findings.families, score=findings.score if verdict != NOT_ENOUGH else None,
+        families=course.families, score=course.score if verdict != NOT_ENOUGH else None,
         killed=shown.killed, alive=shown.alive,
-        smallest_error_ulp={n: ulp for n, ulp in shown.smallest.items() if n in findings.outputs},
-        longest_axis=max(longest, default=0), calls=findings.calls,
-        declined=findings.declined_parts(), lengths=only,
+        smallest_error_ulp={n: ulp for n, ulp in shown.smallest.items() if n in course.outputs},
+        longest_axis=max(longest, default=0), calls=course.answered_calls,
+        declined=course.declined_parts(), lengths=only,
         shapes={name: (*shape,) for name, shape in (shapes or {}).items()},
         left_out=tuple(sorted(taken.left_out)),
         widened=tuple(sorted(examination.told.get("statistical", ()))),
         leading_axes=tuple(sorted(taken.axes)) if drawer.ranked and taken.axes != AXES else (),
         flags=tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
-        avoidable=findings.avoidable if verdict == RIGHT else None, flushes=running.flushes,
+        avoidable=course.avoidable if verdict == RIGHT else None, flushes=running.flushes,
     )  # fmt: skip
-    cause = cause_of(findings) if causes and verdict in (WRONG, UNFAIR) else None
+    cause = cause_of(course) if causes and verdict in (WRONG, UNFAIR) else None
     return replace(result, cause=cause, seconds=round(time.monotonic() - start, 2))
 
 
@@ -249,44 +249,47 @@ def _axes_taken(
     return AXES - (asked - taken.keys()) if taken else frozenset(), answered
 
 
-@dataclass(frozen=True)
-class Course:
-    """The questions to a kernel one after another, from `start` for `limit` seconds or so."""
+@dataclass(kw_only=True)
+class Course(Findings):
+    """The questions to a kernel one after another, from `start` for `limit` seconds or so, and what
+    is found."""
 
     running: JudgedKernel
-    examination: KernelExamination
-    findings: Findings
     start: float
     limit: float
 
     @property
     def enough(self) -> bool:
         """Whether what is right so far shows enough."""
-        drawer = self.examination.drawer
-        return verdict_of(self.findings, drawer.op, drawer.direction, False)[0] != NOT_ENOUGH
+        return super().verdict()[0] != NOT_ENOUGH
+
+    def verdict(self) -> tuple[str, list[Reason]]:
+        if self.running.outside:
+            first = next((one.challenge.name for one in self.of("failed")), "")
+            return WRONG, [Reason("outside_memory", first)]
+        return super().verdict()
 
     def late(self, times: int = 1) -> bool:
         return time.monotonic() - self.start > times * self.limit
 
     def calls(self, seconds: float) -> None:
         """Make many calls in one process; one in another finds out how the kernel takes inputs."""
-        protocol, running, findings = self.examination.calls, self.running, self.findings
+        protocol, running = self.examination.calls, self.running
         if not running.hung:
             running.answer(protocol.challenges[0])
         if running.hung:
-            findings.without_answer(protocol.challenges[0], running.hung)
+            self.add(protocol.challenges[0], running.hung)
             return
         replies = running.calls(protocol.calls, FEWEST, seconds)
-        wrong, equal_bits, findings.calls = self._wrong(replies, self.fault)
+        wrong, equal_bits, self.answered_calls = self._wrong(replies, self.add)
         if (place := protocol.stale(replies, wrong)) is not None:
-            findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
+            self.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
         elif protocol.turns(wrong):
             repeated = running.calls(protocol.calls[: len(replies)])
             again, *_ = self._wrong(repeated, lambda c, r: r.outputs and c.fault(r.outputs))
             if wrong == again:
-                findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
-        if not equal_bits:
-            findings.flags.append("not_deterministic")
+                self.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
+        self.flags += ["not_deterministic"] * (not equal_bits)
 
     def _wrong(
         self, replies: Sequence[CellReply], fault: Callable[[Challenge, CellReply], Any]
@@ -314,44 +317,31 @@ class Course:
     def round(self, number: int, progress: Callable[[int, int, str], None]) -> None:
         """Ask one round of challenges as far as time allows; of the first, until enough is shown:
         truths may be costly."""
-        asked, running, findings = self.examination.round(number), self.running, self.findings
+        asked, running = self.examination.round(number), self.running
         for place, challenge in enumerate(asked):
             progress(place, len(asked), challenge.name)
             late = self.late(1 if number else FIRST)
             if late and not number:
-                late = findings.wrong or self.enough
-                findings.flags += ["cut_short"] * late
+                late = self.wrong or self.enough
+                self.flags += ["cut_short"] * late
             if late or running.hung:
                 break
             if not (running.compiled and challenge.family == "strides"):
-                self.fault(challenge, running.answer(challenge))
-
-    def fault(self, challenge: Challenge, reply: CellReply) -> Any:
-        """The fault of an answer, which the findings count."""
-        acts = {"writes_inputs": reply.written, "overwrites_answers": reply.overwrites}
-        acts["no_plain_array"] = "no plain array" in reply.reason
-        findings = self.findings
-        findings.unfair += [Reason(kind, challenge.name) for kind, done in acts.items() if done]
-        if challenge.has_answer and reply.status != "ok":
-            findings.without_answer(challenge, reply)
-        elif challenge.has_answer:
-            findings.flags += ["returns_input"] if reply.aliases else []
-            return findings.fault(challenge, reply, self.examination.decisive_outputs(challenge))
-        return None
+                self.add(challenge, running.answer(challenge))
 
     def times(self) -> Mapping[str, Any] | None:
         """The time of separate calls at the same pointers, from the judge's message to the last
         byte of the answer, without the first, which may compile; and their inputs. Their answers
         count. None if one has none, for lack of memory."""
-        timed, findings = self.examination.timed, self.findings
+        timed = self.examination.timed
         calls = [replace(call_of(c, key), sizes=()) for key, c in enumerate(timed, 1 << 23)]
         replies = self.running.calls(calls)
         if not timed or any(reply.status != "ok" for reply in replies):
-            findings.flags.append("not_timed")
+            self.flags.append("not_timed")
             return None
         for challenge, reply in zip(timed, replies, strict=True):
-            if fault := challenge.fault(reply.outputs, findings.outputs):
-                findings.found.append(AskedChallenge("wrong", challenge, reply, fault))
+            if fault := challenge.fault(reply.outputs, self.outputs):
+                self.found.append(AskedChallenge("wrong", challenge, reply, fault))
         waited = [reply.waited for reply in replies[1:]]
         figures = {"seconds": statistics.median(waited), "least": min(waited), "calls": len(waited)}
         return {**figures, "inputs": timed[0].name.partition(": ")[2]}

@@ -19,6 +19,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.contexts.working import RoundedArithmetic
+from refkernels.judging.judgement import Reason
 from refkernels.judging.questions import is_float
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.avoidable import avoidable, needs_asking
@@ -37,26 +38,9 @@ SPLIT = 12.0
 floats (3xTF32) err by 3 2^-22 |a b| = 12 u |a b| more. Below 24 bits rounding outweighs it."""
 MANY = 1 << 14
 """Numbers of an output from which on forms are read one by one."""
-RANGE = ("range", "avoidable_range")
+RANGE = ("wrong_range", "wrong_avoidable_range")
 """Faults of elements that an overflow or underflow on the way to them decides: in every named form,
 and in some."""
-
-
-@dataclass(frozen=True)
-class AnswerFault:
-    """A fault of one output: `kind` is "missing", "dtype", "shape", "special", "bound", "bits",
-    "invariant" or one of `RANGE`; `wrong` of `elements` are wrong, the first at `index`; `form`:
-    the named forms that stay in the format's range there."""
-
-    kind: str
-    output: str
-    wrong: int = 0
-    elements: int = 0
-    index: tuple[int, ...] = ()
-    got: str = ""
-    right: str = ""
-    over_bound: float = 0.0
-    form: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +57,10 @@ class Challenge:
     exact: bool = False
     allow_overflow: bool | None = None
     _standards: dict[tuple[Format, ...], Standard] = field(default_factory=dict, repr=False)
+
+    @property
+    def first_output(self) -> str:
+        return self.op.names(self.direction)[0]
 
     @property
     def plain(self) -> bool:
@@ -126,28 +114,31 @@ class Challenge:
 
     def fault(
         self, outputs: Mapping[str, Any], before: frozenset[str] = frozenset()
-    ) -> AnswerFault | None:
-        """The first fault of a kernel's outputs, None if they are right. `before`: the names of the
-        outputs that it gave for other inputs."""
+    ) -> Reason | None:
+        """The first fault of a kernel's outputs, None if they are right: "wrong_missing", of a
+        dtype, a shape, a "special" value, a "bound", of "bits", an "invariant" or one of `RANGE`.
+        `before`: the names of the outputs that it gave for other inputs."""
         names, outputs = self.op.names(self.direction), self.op.widened(outputs)
         arrays = {
             name: np.asarray(outputs[name])
             for name in names
             if isinstance(outputs.get(name), np.ndarray | np.generic)
         }
-        if names[0] not in arrays:
-            return AnswerFault("missing", names[0])
+        if self.first_output not in arrays:
+            return self.reason("missing", self.first_output)
         for name, got in arrays.items():
-            if not formats.is_one(got.dtype):
-                return AnswerFault("dtype", name, got=str(got.dtype), right=self.format.name)
-            if not self.op.any_format and not self._fits(name, formats.of(got)):
-                return AnswerFault("dtype", name, got=formats.of(got).name, right=self.format.name)
+            told = formats.of(got) if formats.is_one(got.dtype) else None
+            if told is None or not (self.op.any_format or self._fits(name, told)):
+                given = str(got.dtype) if told is None else told.name
+                return self.reason("dtype", name, got=given, right=self.format.name)
         standard = self.standard({name: formats.of(got) for name, got in arrays.items()})
         owed = {n for n in standard.reference if n not in self.op.gradients or n[1:] in self.inputs}
         missing = [name for name in names if name in before.difference(arrays) and name in owed]
-        if missing:
-            return AnswerFault("missing", missing[0])
-        return standard.fault(arrays)
+        return self.reason("missing", missing[0]) if missing else standard.fault(arrays)
+
+    def reason(self, kind: str, output: str, **details: Any) -> Reason:
+        """A fault of an output."""
+        return Reason(f"wrong_{kind}", self.name, {"output": output, **details})
 
     def remarks(
         self, outputs: Mapping[str, Array], measured: bool
@@ -189,7 +180,7 @@ class Challenge:
         """Whether a format fits an output: the first one has the inputs' format, or binary32 if
         that has 16 bits; the others are no narrower than the inputs."""
         own = self.format
-        if name != self.op.names(self.direction)[0]:
+        if name != self.first_output:
             return got.p >= own.p
         return got == own or (own.storage.itemsize == 2 and got == BINARY32)
 
@@ -267,7 +258,7 @@ class Standard:
         """The answers of a kernel that rounds the exact value once."""
         return {n: exact.round(self.formats[n])[0] for n, exact in self.reference.items()}
 
-    def fault(self, outputs: Mapping[str, Array]) -> AnswerFault | None:
+    def fault(self, outputs: Mapping[str, Array]) -> Reason | None:
         """The first fault of outputs in the standard's formats, of those in `RANGE` if there is no
         other."""
         challenge, limited = self.challenge, None
@@ -277,7 +268,8 @@ class Standard:
             if name not in shapes:
                 continue
             if array.shape != shapes[name]:
-                return AnswerFault("shape", name, got=str(array.shape), right=str(shapes[name]))
+                both = {"got": str(array.shape), "right": str(shapes[name])}
+                return challenge.reason("shape", name, **both)
             fault = self.fault_of(name, array)
             if fault and fault.kind not in RANGE:
                 return fault
@@ -301,35 +293,39 @@ class Standard:
             weighed = self._weighed(name, got)
         return got, weighed
 
-    def fault_of(self, name: str, got: Array) -> AnswerFault | None:
-        """The fault of one output of the right shape."""
+    def fault_of(self, name: str, got: Array) -> Reason | None:
+        """The fault of one output of the right shape, at the first wrong element or at the worst,
+        with its error as a multiple of its bound; for elements out of range, the named forms that
+        stay in range."""
         if not got.size:
             return None
         got, weighed = self.settled(name, got)
-        counts = weighed.summary.counts
-        if counts["special_value_mismatches"]:
-            wrong, place = counts["special_value_mismatches"], weighed.summary.first_mismatch
-            return self._at("special", name, got, wrong, place, weighed)
-        if counts["beyond_bound"]:
-            wrong, place = counts["beyond_bound"], weighed.summary.worst_ratio
-            return self._at("bound", name, got, wrong, place, weighed)
-        if self.exact(name):
-            right = self.rounded[name]
-            differing = (got != right) & ~(np.isnan(to_float64(got)) & np.isnan(to_float64(right)))
-            if differing.any():
-                wrong, place = int(differing.sum()), int(np.argmax(differing))
-                return self._at("bits", name, got, wrong, place, weighed)
+        summary, right, allowed = weighed.summary, self.rounded[name], self.challenge.allow_overflow
+
+        def fault(kind: str, where: Any, place: int | None = None, form: str = "") -> Reason:
+            place = place or int(np.argmax(where))
+            index = [int(i) for i in np.unravel_index(place, got.shape)]
+            texts = {k: f"{float(a[(*index,)]):.9g}" for k, a in (("got", got), ("right", right))}
+            found = {"wrong": int(np.sum(where)), "elements": got.size, "index": index, **texts}
+            over = {"over_bound": summary.max_ratio, "form": form}
+            return self.challenge.reason(kind, name, **found, **over)
+
+        for kind, count, place in (
+            ("special", "special_value_mismatches", summary.first_mismatch),
+            ("bound", "beyond_bound", summary.worst_ratio),
+        ):
+            if summary.counts[count]:
+                return fault(kind, summary.counts[count], place)
+        differing = (got != right) & ~(np.isnan(to_float64(got)) & np.isnan(to_float64(right)))
+        if differing.any() and self.exact(name):
+            return fault("bits", differing)
         if weighed.broken:
-            wrong, place = int(weighed.where.sum()), int(np.argmax(weighed.where))
-            return self._at("invariant", name, got, wrong, place, weighed)
-        allowed = self.challenge.allow_overflow
-        if counts["range_limited"] and allowed is not True:
+            return fault("invariant", weighed.where)
+        if summary.counts["range_limited"] and allowed is not True:
             where = weighed.out_of_range
             stays = "; ".join(self._asked.limits[name].forms(name, where)["stays"])
             if stays or allowed is False:
-                kind, place = RANGE[bool(stays)], int(np.argmax(where))
-                fault = self._at(kind, name, got, counts["range_limited"], place, weighed)
-                return replace(fault, form=stays)
+                return fault("avoidable_range" if stays else "range", where, form=stays)
         return None
 
     def exact(self, name: str) -> bool:
@@ -364,17 +360,6 @@ class Standard:
             params=challenge.params, format=self.formats[name], distribution=False,
             limits=self._asked.limits[name],
         )  # fmt: skip
-
-    def _at(
-        self, kind: str, name: str, got: Array, wrong: int, place: int | None, weighed: Weighed
-    ) -> AnswerFault:
-        index = tuple(int(i) for i in np.unravel_index(place or 0, got.shape))
-        texts = _text(got[index]), _text(self.rounded[name][index])
-        return AnswerFault(kind, name, wrong, got.size, index, *texts, weighed.summary.max_ratio)
-
-
-def _text(value: Any) -> str:
-    return f"{float(value):.9g}"
 
 
 def _other_special_values(

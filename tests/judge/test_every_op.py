@@ -65,7 +65,7 @@ def test_right_answers_to_every_op_are_right_and_decoys_are_not(name: str, direc
             break
         for form, outputs in right(challenge):
             fault = challenge.fault(outputs)
-            overflows = fault is not None and fault.kind == "avoidable_range"
+            overflows = fault is not None and fault.kind == "wrong_avoidable_range"
             assert fault is None or (overflows and (name, form) in OVERFLOWS), (
                 form,
                 challenge.name,

@@ -79,8 +79,8 @@ def test_a_broken_property_is_shown_where_it_is_broken() -> None:
     x, right = challenge.inputs["x"], challenge.standard().rounded["y"]
     wrong = np.where(x == formats.BINARY32.max, np.float32(np.inf), right)
     fault: Any = challenge.fault({"y": wrong})
-    assert fault.got == "inf"
-    assert x[fault.index] == formats.BINARY32.max
+    assert fault.details["got"] == "inf"
+    assert x[tuple(fault.details["index"])] == formats.BINARY32.max
 
 
 @pytest.mark.parametrize("op", ["cross_entropy", "nll"])
@@ -213,7 +213,10 @@ def test_bits_are_demanded_of_sums_that_are_longer_than_two_to_the_p(
     beside = np.nextafter(right, right.dtype.type(np.inf))
     fault: Any = challenge.fault({name: beside})
     assert challenge.fault({name: right}) is None
-    assert fault.kind in ("bits", "bound")  # a bound of the terms that are not 0 may be enough
+    assert fault.kind in (
+        "wrong_bits",
+        "wrong_bound",
+    )  # a bound of the terms that are not 0 may be enough
 
 
 def test_no_bits_are_demanded_where_a_partial_sum_may_round() -> None:
@@ -258,7 +261,7 @@ def test_a_gradient_summed_over_some_of_many_rows_is_refused() -> None:
     part = {n: a[:4096] if a.ndim > 1 else a for n, a in wide.inputs.items()}
     of_part = wide.op.plain("backward", part, wide.params, wide.format)
     fault: Any = wide.fault({**wide.standard().rounded, "dweight": of_part["dweight"]})
-    assert (fault.kind, fault.output) == ("bound", "dweight")
+    assert (fault.kind, fault.details["output"]) == ("wrong_bound", "dweight")
 
 
 def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -559,8 +562,8 @@ def test_every_output_is_no_narrower_than_its_inputs_and_never_left_out() -> Non
     assert challenge.fault({"y": right["y"]}) is None
     narrow: Any = challenge.fault({**right, "mean": right["mean"].astype(np.float16)})
     lost: Any = challenge.fault({"y": right["y"]}, frozenset({"y", "rstd"}))
-    assert (narrow.kind, narrow.output) == ("dtype", "mean")
-    assert (lost.kind, lost.output) == ("missing", "rstd")
+    assert (narrow.kind, narrow.details["output"]) == ("wrong_dtype", "mean")
+    assert (lost.kind, lost.details["output"]) == ("wrong_missing", "rstd")
 
 
 def test_every_reason_and_verdict_has_words_in_both_languages() -> None:
