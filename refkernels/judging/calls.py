@@ -14,10 +14,10 @@ contents get other bits, all right, the kernel is not deterministic, which is no
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +25,26 @@ import numpy.typing as npt
 from refkernels.frameworks.cells import CellCall, CellReply
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.running import call_of
-from refkernels.judging.standard import Challenge
+from refkernels.judging.standard import RANGE, Challenge
 
 Array = npt.NDArray[Any]
 ROWS, MANY = 6, 1 << 12  # rows, and elements of many rows
 FEWEST = 14  # calls that every kernel is asked, however slow it is
 _CALLS = (512, 1024)  # the least number of calls, and the end of the range of it
 _NEW = ("typical", "mixed", "scales", "positive", "powers", "two_valued") * 2
+
+
+class CallsSeen(NamedTuple):
+    """What the answers of one process show. `wrong`: the numbers of a few wrong calls; `stale`: the
+    first that returns the right answer to an earlier content; `turns`: whether a content that was
+    answered rightly at first is answered wrongly later; `deterministic`: whether right answers to
+    equal contents had equal bits; `number`: how many calls were looked at."""
+
+    wrong: list[int]
+    stale: Challenge | None
+    turns: bool
+    deterministic: bool
+    number: int
 
 
 @dataclass(frozen=True)
@@ -41,25 +54,34 @@ class Protocol:
     challenges: tuple[Challenge, ...]
     calls: list[CellCall]
 
-    def stale(self, replies: Sequence[CellReply], wrong: Sequence[int]) -> int | None:
-        """The number of a wrong call that returns the right answer to an earlier call with other
-        content; None if there is none."""
-        right = self._first(j for j in range(len(replies)) if j not in wrong)
-        for i in wrong:
-            for j in (j for j in right.values() if j < i):
-                other = not same_bits(self.challenges[i].inputs, self.challenges[j].inputs)
-                if other and same_bits(replies[i].outputs, replies[j].outputs):
-                    return i
-        return None
-
-    def turns(self, wrong: Sequence[int]) -> bool:
-        """Whether a content that was answered rightly at first is answered wrongly later."""
-        first = self._first(range(len(self.challenges)))
-        return any(first[id(self.challenges[i].inputs)] not in wrong for i in wrong)
-
-    def _first(self, numbers: Iterable[int]) -> dict[int, int]:
-        """By content, the first of some calls."""
-        return {id(self.challenges[i].inputs): i for i in reversed([*numbers])}
+    def seen(
+        self,
+        replies: Sequence[CellReply],
+        fault: Callable[[Challenge, CellReply], Any],
+        late: Callable[[], bool],
+    ) -> CallsSeen:
+        """What replies show, as far as there is time to look at them."""
+        wrong, stale, turns, same, number = list[int](), None, False, True, len(replies)
+        right: dict[int, Mapping[str, Any]] = {}  # by content
+        for i, (challenge, reply) in enumerate(zip(self.challenges, replies, strict=False)):
+            known = right.get(id(challenge.inputs))
+            if known and not reply.written and same_bits(reply.outputs, known):
+                continue
+            if late():
+                number = i
+                break
+            found = fault(challenge, reply)
+            if found and found.kind not in RANGE:
+                wrong.append(i)
+                turns |= known is not None
+                if any(same_bits(reply.outputs, earlier) for earlier in right.values()):
+                    stale = stale or challenge
+            elif reply.status == "ok":
+                same &= known is None
+                right.setdefault(id(challenge.inputs), reply.outputs)
+            if reply.status != "ok" or len(wrong) == FEWEST:
+                break
+        return CallsSeen(wrong, stale, turns, same, number)
 
 
 def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:

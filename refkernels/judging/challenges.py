@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.judging import data
-from refkernels.judging.data import Family, InputRoles, Shapes
+from refkernels.judging.data import InputRoles, Numbers, Shapes
 from refkernels.judging.questions import (
     ANYTHING,
     AXES,
@@ -46,7 +46,7 @@ Named = Mapping[str, Any]
 Rng = np.random.Generator
 _NAMES = """typical exact one_hot powers two_valued positive scales ordered graded shifted negative
 mixed special"""
-FAMILIES = {name: Family(name, getattr(data, name)) for name in _NAMES.split()}
+FAMILIES = {name: Numbers(name, getattr(data, name)) for name in _NAMES.split()}
 _BY_ROWS = ("graded", "one_hot", "two_valued", "ordered", "shifted")
 
 TIMED = 1 << 18  # elements of the first input of a call that is timed
@@ -102,7 +102,7 @@ class Drawer:
         return ShapeDrawer(*question, lambda shapes: self._takes(self._empty(shapes)))
 
     @cached_property
-    def families(self) -> list[Family]:
+    def families(self) -> list[Numbers]:
         """Those that say something about the op: `exact` where every right kernel gives the same
         bits for integers."""
         summed = bool(self.op.sums) or (self.op.total == "sum" and self.direction == "forward")
@@ -116,12 +116,12 @@ class Drawer:
         for family in self.families:
             yield from self.some(family, rng, size)
         for name in self._other_inputs:
-            yield from self.some(Family("special", data.nan_in(name)), rng, size)
+            yield from self.some(Numbers("special", data.nan_in(name)), rng, size)
         if self.free:
             for shapes in self.shapes.odd(rng, size):
-                yield from self._drawn(Family("shapes", data.typical), rng, shapes)
+                yield from self._drawn(Numbers("shapes", data.typical), rng, shapes)
             yield from self.alike(rng)
-            strides = Family("strides", data.typical)
+            strides = Numbers("strides", data.typical)
             for axes, alike, layout in data.LAYOUTS:
                 square = self._drawn(strides, rng, self.shapes.alike(rng))
                 for like in square if alike else self._tried(strides, rng, 0):
@@ -133,19 +133,19 @@ class Drawer:
         yield from self._hard(size)
         yield from self._other_params(rng)
         if self.roles.first:
-            yield from self.some(Family("throughout", data.throughout), rng, size)
+            yield from self.some(Numbers("throughout", data.throughout), rng, size)
 
     def alike(self, rng: Rng) -> Iterator[Challenge]:
         """Zeros, small and equal inputs and rows on scales of their own, all axes of one length."""
         small = data.small(data.typical, 1.0)
         for axes, draw in (0, data.zeros), (2, data.alike), (1, data.scales), (0, small):
-            yield from self._drawn(Family("shapes", draw), rng, self.shapes.alike(rng, axes))
+            yield from self._drawn(Numbers("shapes", draw), rng, self.shapes.alike(rng, axes))
 
     def wide(self, rng: Rng) -> Iterator[Challenge]:
         """More rows than 16 bits count, and a letter of such a length: indices overflow there."""
         if not self.domain.lengths:
             axes = ROWS, *next(iter(self.roles.arguments.values())).own[:1]
-            family, shapes = Family("wide", data.few_rows), self.shapes.wide(rng)
+            family, shapes = Numbers("wide", data.few_rows), self.shapes.wide(rng)
             yield from self._of_length(family, rng, shapes, axes, WIDE)
 
     def long(self, rng: Rng, size: int) -> Iterator[Challenge]:
@@ -154,21 +154,26 @@ class Drawer:
         own = rng.permutation(next(iter(self.roles.arguments.values())).own)
         related = self.roles.letters
         letters = sorted(map(str, own), key=lambda x: x not in related)
-        plan: list[tuple[Family, int | None]] = []
+        plan: list[tuple[Numbers, int | None]] = []
         if FAMILIES["exact"] in self.families:
             plan += [(FAMILIES["exact"], None)]
         elif related:
-            plan += [(Family("two_valued", data.small(data.two_valued, 0.5)), 1)]
+            plan += [(Numbers("two_valued", data.small(data.two_valued, 0.5)), 1)]
         telling = str(rng.choice(_TELLING))
-        plan += [(Family(telling, data.small(FAMILIES[telling].draw, 0.5)), None)]
-        plan += [(Family("few", data.few(void)), 1) for void in data.VOIDS if len(related) == 1]
+        plan += [(Numbers(telling, data.small(FAMILIES[telling].draw, 0.5)), None)]
+        plan += [(Numbers("few", data.few(void)), 1) for void in data.VOIDS if len(related) == 1]
         for family, most in plan:
             shapes = itertools.islice(self.shapes.long(rng, size, related), most)
             for c in self._of_length(family, rng, shapes, letters, LONG):
                 yield replace(c, family="long", name=f"long: {c.name}")
 
     def _of_length(
-        self, family: Family, rng: Rng, shapes: Iterable[Shapes], axes: Sequence[str], least: int
+        self,
+        family: Numbers,
+        rng: Rng,
+        shapes: Iterable[Shapes],
+        axes: Sequence[str],
+        least: int,
     ) -> Iterator[Challenge]:
         """In these shapes; if the cases give them, in those of the smallest case of which one of
         these axes, the first leading one or a letter, can be repeated until it is so long."""
@@ -235,7 +240,7 @@ class Drawer:
         for i, n in enumerate(rows):
             yield self.shapes.of_lengths(least[0], (*least[1][:i], n, *least[1][i + 1 :]))
 
-    def filled(self, family: Family, rng: Rng, shapes: Shapes) -> dict[str, Any]:
+    def filled(self, family: Numbers, rng: Rng, shapes: Shapes) -> dict[str, Any]:
         """Numbers of a family; whole numbers below every length, which are classes and rows."""
         kinds = {n: self.roles.arguments[n].kind for n in shapes}
         floats = {n: shape for n, shape in shapes.items() if kinds[n] == "float"}
@@ -280,7 +285,7 @@ class Drawer:
         first = data.with_special(dict.fromkeys(names, ()), self.roles)
         return [name for name in names if name not in (first, self.roles.cotangent)]
 
-    def some(self, family: Family, rng: Rng, size: int) -> Iterator[Challenge]:
+    def some(self, family: Numbers, rng: Rng, size: int) -> Iterator[Challenge]:
         """A challenge of a family; on cases that have other params, or masks, one more."""
         if self.free:
             yield from self._tried(family, rng, size, exact=family.name == "exact")
@@ -306,7 +311,7 @@ class Drawer:
         kernel. If the cases give the shapes, one for each case with the most inputs, so that no
         optional input is absent."""
         if self.free:
-            return [*self._tried(Family("calls", data.typical), rng, 0, leading=leading)]
+            return [*self._tried(Numbers("calls", data.typical), rng, 0, leading=leading)]
         own = [inputs for inputs, params in self._fitting(0) if params == self.op.params]
         most = max(map(len, own), default=0)
         full = [inputs for inputs in own if len(inputs) == most]
@@ -316,7 +321,7 @@ class Drawer:
     def timed(self, rng: Rng) -> list[Challenge]:
         """Typical numbers in the kernel's own shapes, else in large ones, or in those of one of the
         op's cases if only these have shapes; several times, each with other content."""
-        family = Family("timed", data.typical)
+        family = Numbers("timed", data.typical)
         drawn = self._on_case(family, rng, 1)
         if self.free:
             drawn = self._drawn(family, rng, self.shapes.large(TIMED))
@@ -337,12 +342,12 @@ class Drawer:
     def _format(self) -> formats.Format:
         return formats.get(self.dtype)
 
-    def _drawn(self, family: Family, rng: Rng, shapes: Shapes) -> Iterator[Challenge]:
+    def _drawn(self, family: Numbers, rng: Rng, shapes: Shapes) -> Iterator[Challenge]:
         """The challenge, unless the op refuses these shapes."""
         if self._takes(self._empty(shapes)):
             yield self._challenge(family.name, self.filled(family, rng, shapes))
 
-    def _tried(self, family: Family, rng: Rng, size: int, **given: Any) -> Iterator[Challenge]:
+    def _tried(self, family: Numbers, rng: Rng, size: int, **given: Any) -> Iterator[Challenge]:
         """The challenge of the first drawn shapes that the op takes."""
         shapes = (self.shapes.drawn(rng, size, **given) for _ in range(TRIES))
         drawn = (challenge for s in shapes for challenge in self._drawn(family, rng, s))
@@ -396,7 +401,7 @@ class Drawer:
                     inputs = with_marker(like.inputs, like.params[name], value)
                     yield self._challenge("hard", inputs, {**like.params, name: value})
 
-    def _on_case(self, family: Family, rng: Rng, size: int) -> Iterator[Challenge]:
+    def _on_case(self, family: Numbers, rng: Rng, size: int) -> Iterator[Challenge]:
         """A case's shapes, integers and params, with other floats; if these params are not the op's
         own, which a kernel may decline, and the cases alone give shapes, also one with its own."""
         fitting = self._fitting(size)
@@ -419,7 +424,7 @@ class Drawer:
         return [one for one, n in zip(built, sizes, strict=True) if 0 < n <= most]
 
     def _redrawn(
-        self, family: Family, rng: Rng, inputs: Named, params: Named | None = None
+        self, family: Numbers, rng: Rng, inputs: Named, params: Named | None = None
     ) -> Challenge:
         """The shapes and integers of these inputs with other floats."""
         shapes = {n: a.shape for n, a in inputs.items() if is_float(a)}

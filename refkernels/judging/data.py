@@ -90,7 +90,7 @@ def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset(
 Draw = Callable[[np.random.Generator, Shapes, InputRoles, Format], dict[str, Doubles]]
 
 
-class Family(NamedTuple):
+class Numbers(NamedTuple):
     """Numbers, and the name under which they are asked."""
 
     name: str

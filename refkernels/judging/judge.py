@@ -19,7 +19,7 @@ from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.frameworks import catalog, emulation, environments, kernels
 from refkernels.frameworks.cells import CellReply
 from refkernels.frameworks.gateway import is_flag
-from refkernels.judging.calls import FEWEST, same_bits
+from refkernels.judging.calls import FEWEST
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.findings import AskedChallenge, Findings, cause_of
@@ -27,7 +27,7 @@ from refkernels.judging.judgement import NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judge
 from refkernels.judging.mutants import Shown
 from refkernels.judging.questions import AXES, KernelDomain, first_axes
 from refkernels.judging.running import JudgedKernel, call_of
-from refkernels.judging.standard import RANGE, Challenge
+from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 from refkernels.records.words import DTYPES
 from refkernels.registry import get
@@ -200,8 +200,7 @@ def _examination(
     for number in range(len(optional) + 1):
         for left_out in itertools.combinations(optional, number):
             part = replace(domain, left_out=frozenset(left_out))
-            rng = np.random.default_rng([whole.seed, 1 << 21])
-            axes, answered = _axes_taken(running, of(part).drawer, rng)
+            axes, answered = _axes_taken(running, of(part))
             if axes or running.hung:
                 return of(replace(part, axes=axes or AXES)), answered
     return whole, []
@@ -227,24 +226,21 @@ def _check_domain(drawer: Drawer) -> None:
 
 
 def _axes_taken(
-    running: JudgedKernel, drawer: Drawer, rng: np.random.Generator
+    running: JudgedKernel, examination: KernelExamination
 ) -> tuple[frozenset[int], list[tuple[Challenge, CellReply]]]:
     """The numbers of leading axes with which the kernel raises no exception or, if the op's cases
     give the shapes, of axes of the first input; none if every number raises one. A number is
     refused if all its challenges raise an exception. And the answers."""
-    numbers = (1, 0, 2, 3, 4) if drawer.ranked else (1,)
-    leading = ((axes, (*(2,) * (axes - 1), 5)[:axes]) for axes in numbers)
-    drawn = ((axes, like) for axes, rows in leading for like in drawer.typicals(rng, rows))
-    challenges = [(axes if drawer.free else first_axes(like.inputs), like) for axes, like in drawn]
+    drawer, rng = examination.drawer, np.random.default_rng([examination.seed, 1 << 21])
     taken, asked = dict[int, tuple[Challenge, CellReply]](), set[int]()
-    for axes, challenge in challenges:
-        asked.add(axes)
-        if axes not in taken:
-            reply = running.answer(challenge)
-            if reply.status not in ("error", "unsupported"):
-                taken[axes] = challenge, reply
-        if running.hung:
-            break
+    for number in (1, 0, 2, 3, 4) if drawer.ranked else (1,):
+        for challenge in drawer.typicals(rng, (*(2,) * (number - 1), 5)[:number]):
+            axes = number if drawer.free else first_axes(challenge.inputs)
+            asked.add(axes)
+            if axes not in taken and not running.hung:
+                reply = running.answer(challenge)
+                if reply.status not in ("error", "unsupported"):
+                    taken[axes] = challenge, reply
     answered = [(c, reply) for c, reply in taken.values() if reply.status == "ok"]
     return AXES - (asked - taken.keys()) if taken else frozenset(), answered
 
@@ -281,38 +277,17 @@ class Course(Findings):
             self.add(protocol.challenges[0], running.hung)
             return
         replies = running.calls(protocol.calls, FEWEST, seconds)
-        wrong, equal_bits, self.answered_calls = self._wrong(replies, self.add)
-        if (place := protocol.stale(replies, wrong)) is not None:
-            self.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
-        elif protocol.turns(wrong):
-            repeated = running.calls(protocol.calls[: len(replies)])
-            again, *_ = self._wrong(repeated, lambda c, r: r.outputs and c.fault(r.outputs))
-            if wrong == again:
-                self.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
-        self.flags += ["not_deterministic"] * (not equal_bits)
-
-    def _wrong(
-        self, replies: Sequence[CellReply], fault: Callable[[Challenge, CellReply], Any]
-    ) -> tuple[list[int], bool, int]:
-        """The calls that were answered wrongly, a few; whether equal contents had equal bits; and
-        how many calls were looked at."""
-        wrong, right, equal = list[int](), dict[int, Mapping[str, Any]](), True
-        asked = self.examination.calls.challenges
-        for i, (challenge, reply) in enumerate(zip(asked, replies, strict=False)):
-            known = right.get(id(challenge.inputs))
-            if known and not reply.written and same_bits(reply.outputs, known):
-                continue
-            if self.late(FIRST):
-                return wrong, equal, i
-            found = fault(challenge, reply)
-            if found and found.kind not in RANGE:
-                wrong.append(i)
-            elif reply.status == "ok":
-                equal = equal and known is None
-                right.setdefault(id(challenge.inputs), reply.outputs)
-            if reply.status != "ok" or len(wrong) == FEWEST:
-                break
-        return wrong, equal, len(replies)
+        seen = protocol.seen(replies, self.add, partial(self.late, FIRST))
+        self.answered_calls = seen.number
+        self.flags += ["not_deterministic"] * (not seen.deterministic)
+        if seen.stale:
+            self.unfair.append(Reason("stale_answer", seen.stale.name))
+        elif seen.turns:
+            again = running.calls(protocol.calls[: len(replies)])
+            fault = lambda asked, reply: reply.outputs and asked.fault(reply.outputs)  # noqa: E731
+            if protocol.seen(again, fault, partial(self.late, FIRST)).wrong == seen.wrong:
+                name = protocol.challenges[seen.wrong[0]].name
+                self.unfair.append(Reason("turns_wrong", name))
 
     def round(self, number: int, progress: Callable[[int, int, str], None]) -> None:
         """Ask one round of challenges as far as time allows; of the first, until enough is shown:
