@@ -1,4 +1,15 @@
-"""An examination: the challenges of one op, dtype and seed, round after round.
+"""An examination: the challenges of one op, dtype and seed, round after round, and many calls in
+one process, which show what a kernel keeps from one call to the next:
+
+    first · again · new content at the same pointer · the first content at a new pointer · an
+    element of the first input changed · its rows in another order · easy and hard rows · other
+    scales · the first input as it was, with new others · powers of two · an element of the last
+    input changed · the first content once more · many rows · an element of many rows changed, which
+    a key made of a sample does not see
+
+Then these contents and as many new ones, hundreds of times, in an order and a number that are drawn
+too: no kernel knows after how many calls it is no longer watched. Every answer is judged. If equal
+contents get other bits, all right, the kernel is not deterministic, which is no fault.
 
 A truth is computed when the first answer is compared with it, never before. Kernels that share
 examinations share their truths.
@@ -7,21 +18,27 @@ examinations share their truths.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cache, cached_property
-from typing import Any
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from refkernels.judging import decoys, mutants
-from refkernels.judging.calls import Protocol, protocol
+from refkernels.frameworks.cells import CellCall, CellReply
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.questions import ANYTHING, KernelDomain, elements
-from refkernels.judging.standard import Challenge
+from refkernels.judging.running import call_of
+from refkernels.judging.standard import RANGE, Challenge
+from refkernels.judging.wrong_answers import Shown, decisive_outputs, shown
 from refkernels.op import Direction, Op
 
 LARGEST = 1 << 14  # elements of an answer that is compared with decoys, of inputs 8 times as many
 OWN = 1 << 22  # the product of all lengths of a kernel's own shapes, in the first round
+ROWS, MANY = 6, 1 << 12  # rows, and elements of many rows
+FEWEST = 14  # calls that every kernel is asked, however slow it is
+_CALLS = (512, 1024)  # the least number of calls, and the end of the range of it
+_NEW = ("typical", "mixed", "scales", "positive", "powers", "two_valued") * 2
 
 
 class KernelExamination:
@@ -34,8 +51,8 @@ class KernelExamination:
         self.seed = seed
         self.told: dict[str, set[str]] = {}  # flags of the truths, which later kernels share
         self._rounds: dict[int, list[Challenge]] = {}
-        self._decisive = cache(decoys.decisive_outputs)
-        self._shown = cache(mutants.shown)
+        self._decisive = cache(decisive_outputs)
+        self._shown = cache(shown)
 
     @cached_property
     def calls(self) -> Protocol:
@@ -62,7 +79,7 @@ class KernelExamination:
         sizes = elements(asked.standard().rounded), elements(asked.floats) // 8
         return self._decisive(asked) if max(sizes) <= LARGEST else ()
 
-    def shown(self, answered: Sequence[Challenge], seconds: float = math.inf) -> mutants.Shown:
+    def shown(self, answered: Sequence[Challenge], seconds: float = math.inf) -> Shown:
         """The mutants and errors that these challenges would have caught, as far as they can be
         tried in so many seconds; the op's cases too: a wrong param may be seen there alone."""
         tried = (c for c in answered if c.plain or c.family == "hard")
@@ -75,11 +92,118 @@ class Examinations:
     def __init__(self) -> None:
         self._kept: dict[tuple[Any, ...], KernelExamination] = {}
 
-    def of(
-        self, op: Op, direction: Direction, dtype: str, seed: int, domain: KernelDomain = ANYTHING
-    ) -> KernelExamination:
+    def of(self, op: Op, *question: Any) -> KernelExamination:
         """The examination for kernels that take these inputs."""
-        key = id(op), direction, dtype, seed, repr(domain)
+        key = id(op), repr(question)
         if key not in self._kept:
-            self._kept[key] = KernelExamination(op, direction, dtype, seed, domain)
+            self._kept[key] = KernelExamination(op, *question)
         return self._kept[key]
+
+
+class CallsSeen(NamedTuple):
+    """What the answers of one process show. `wrong`: the numbers of a few wrong calls; `stale`: the
+    first that returns the right answer to an earlier content; `turns`: whether a content that was
+    answered rightly at first is answered wrongly later; `deterministic`: whether right answers to
+    equal contents had equal bits; `number`: how many calls were looked at."""
+
+    wrong: list[int]
+    stale: Challenge | None
+    turns: bool
+    deterministic: bool
+    number: int
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The challenges of one process, in order, and the calls that ask them."""
+
+    challenges: tuple[Challenge, ...]
+    calls: list[CellCall]
+
+    def seen(
+        self,
+        replies: Sequence[CellReply],
+        fault: Callable[[Challenge, CellReply], Any],
+        late: Callable[[], bool],
+    ) -> CallsSeen:
+        """What replies show, as far as there is time to look at them."""
+        wrong, stale, turns, same, number = list[int](), None, False, True, len(replies)
+        right: dict[int, Mapping[str, Any]] = {}  # by content
+        for i, (challenge, reply) in enumerate(zip(self.challenges, replies, strict=False)):
+            known = right.get(id(challenge.inputs))
+            if known and not reply.written and same_bits(reply.outputs, known):
+                continue
+            if late():
+                number = i
+                break
+            found = fault(challenge, reply)
+            if found and found.kind not in RANGE:
+                wrong.append(i)
+                turns |= known is not None
+                if any(same_bits(reply.outputs, earlier) for earlier in right.values()):
+                    stale = stale or challenge
+            elif reply.status == "ok":
+                same &= known is None
+                right.setdefault(id(challenge.inputs), reply.outputs)
+            if reply.status != "ok" or len(wrong) == FEWEST:
+                break
+        return CallsSeen(wrong, stale, turns, same, number)
+
+
+def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
+    """The calls on an ordinary challenge."""
+    first, below_one = drawer.typical(rng, ROWS), drawer.below_one
+    other = partial(drawer.again, first, rng=rng)
+    main = list(first.inputs.items())[: len(first.inputs) > 1]
+    permuted = {name: rng.permutation(a) for name, a in first.floats.items() if a.ndim}
+    order = [
+        first, first, other("typical"), first, _one_changed(first, 0, rng, below_one),
+        _with(first, permuted), other("mixed"), other("scales"),
+        _with(other("positive"), main), other("powers"),
+        _one_changed(first, -1, rng, below_one), first,
+    ]  # fmt: skip
+    row = max(math.prod(array.shape) for array in first.floats.values()) // ROWS
+    many = drawer.typical(rng, max(MANY // max(row, 1), ROWS))
+    order += [many, _one_changed(many, 0, rng, below_one)]
+    contents = [*order, *map(other, _NEW)]
+    number = int(rng.integers(*_CALLS)) - len(order)
+    order += [contents[i] for i in rng.integers(0, len(contents), number)]
+    slots = [0] * 3 + [1] + [0] * (FEWEST - 4) + rng.integers(0, 2, number).tolist()
+    placed = enumerate(zip(order, slots, strict=True))
+    calls = [call_of(c, 1 << 20 | i, slot) for i, (c, slot) in placed]
+    numbered = tuple(
+        replace(
+            c, family="calls", name=f"call {i} of {len(order)}: {c.name.partition(': ')[2]}",
+            _standards=c._standards,
+        )
+        for i, c in enumerate(order, 1)
+    )  # fmt: skip
+    return Protocol(numbered, calls)
+
+
+def _one_changed(
+    challenge: Challenge, which: int, rng: np.random.Generator, below_one: Container[str] = ()
+) -> Challenge:
+    """The challenge with an element of the first or the last floating input changed, in its middle
+    half, where a sample of both ends does not see it."""
+    name, array = list(challenge.floats.items())[which]
+    changed = np.array(array, order="C")
+    if changed.size:
+        place = int(rng.integers(changed.size // 4, changed.size - changed.size // 4))
+        changed.reshape(-1)[place] += np.asarray(3.0, changed.dtype)
+    changed = np.where(changed < 1, changed, 0) if name in below_one else changed
+    return _with(challenge, {name: changed})
+
+
+def _with(challenge: Challenge, changed: Any) -> Challenge:
+    return replace(challenge, inputs={**challenge.inputs, **dict(changed)}, _standards={})
+
+
+def same_bits(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether arrays, or lists of them, have the same names, formats, shapes and bits."""
+    return _bits(a) == _bits(b)
+
+
+def _bits(values: Mapping[str, Any]) -> dict[str, Any]:
+    lists = {n: v if isinstance(v, list | tuple) else [v] for n, v in values.items()}
+    return {n: [(a.dtype, a.shape, a.tobytes()) for a in arrays] for n, arrays in lists.items()}

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from refkernels.frameworks.cells import CellReply
 from refkernels.judging import precision
-from refkernels.judging.decoys import arrays_of, decoy_of, unwritten
 from refkernels.judging.examination import KernelExamination
 from refkernels.judging.judgement import LIMITED, LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Reason
 from refkernels.judging.standard import RANGE, Challenge
+from refkernels.judging.wrong_answers import arrays_of, decoy_of, unwritten
 
 FAMILIES_NEEDED = 4  # that reject every decoy of an output
 FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may have another cause

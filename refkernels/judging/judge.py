@@ -19,15 +19,14 @@ from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.frameworks import catalog, emulation, environments, kernels
 from refkernels.frameworks.cells import CellReply
 from refkernels.frameworks.gateway import is_flag
-from refkernels.judging.calls import FEWEST
 from refkernels.judging.challenges import Drawer
-from refkernels.judging.examination import Examinations, KernelExamination
+from refkernels.judging.examination import FEWEST, Examinations, KernelExamination
 from refkernels.judging.findings import AskedChallenge, Findings, cause_of
 from refkernels.judging.judgement import NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement, Reason
-from refkernels.judging.mutants import Shown
 from refkernels.judging.questions import AXES, KernelDomain, first_axes
 from refkernels.judging.running import JudgedKernel, call_of
 from refkernels.judging.standard import Challenge
+from refkernels.judging.wrong_answers import Shown
 from refkernels.op import Direction, Op
 from refkernels.records.words import DTYPES
 from refkernels.registry import get

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from refkernels import registry
 from refkernels.cli.app import app
 from refkernels.judging.challenges import Drawer
-from refkernels.judging.decoys import decisive_outputs
 from refkernels.judging.examination import KernelExamination
 from refkernels.judging.findings import FAMILIES_NEEDED
 from refkernels.judging.judge import judge
 from refkernels.judging.questions import KernelDomain, elements
+from refkernels.judging.wrong_answers import decisive_outputs
 from refkernels.reporting.judging.views import lines
 
 ODD = Path(__file__).with_name("odd_kernels.py")

@@ -16,9 +16,9 @@ from refkernels.arithmetic.mode import with_default_fenv
 from refkernels.judging import data
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.data import Numbers
-from refkernels.judging.decoys import decisive_outputs
 from refkernels.judging.findings import FAMILIES_NEEDED
 from refkernels.judging.standard import Challenge
+from refkernels.judging.wrong_answers import decisive_outputs
 
 SEED = 7
 OVERFLOWS = {("linear_attention", "chunked"), ("selective_scan", "chunked"), ("prod", "quotient")}

@@ -27,15 +27,14 @@ from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
 from refkernels.judging import data, precision, running, shapes
 from refkernels.judging.challenges import Drawer
-from refkernels.judging.decoys import decoy_of
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
 from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
-from refkernels.judging.mutants import Shown
 from refkernels.judging.questions import KernelDomain
 from refkernels.judging.running import JudgedKernel
 from refkernels.judging.standard import Challenge
+from refkernels.judging.wrong_answers import Shown, decoy_of
 from refkernels.programs.spread import StatisticalWarning
 from refkernels.reporting.judging.views import because, lines
 from refkernels.reporting.words import judgement as words
