@@ -338,6 +338,17 @@ class Drawer:
         }
         return self._redrawn(FAMILIES[family], rng, {**like.inputs, **moved}, like.params)
 
+    def changed(self, like: Challenge, which: int, rng: Rng) -> Challenge:
+        """The challenge with an element of the first or the last floating input changed, in its
+        middle half, where a sample of both ends does not see it."""
+        name, array = list(like.floats.items())[which]
+        changed = np.array(array, order="C")
+        if changed.size:
+            place = int(rng.integers(changed.size // 4, changed.size - changed.size // 4))
+            changed.reshape(-1)[place] += np.asarray(3.0, changed.dtype)
+        changed = np.where(changed < 1, changed, 0) if name in self.below_one else changed
+        return like.given({name: changed})
+
     @property
     def _format(self) -> formats.Format:
         return formats.get(self.dtype)

@@ -18,7 +18,7 @@ examinations share their truths.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
@@ -117,7 +117,7 @@ class CallsSeen(NamedTuple):
 class Protocol:
     """The challenges of one process, in order, and the calls that ask them."""
 
-    challenges: tuple[Challenge, ...]
+    challenges: list[Challenge]
     calls: list[CellCall]
 
     def seen(
@@ -152,51 +152,28 @@ class Protocol:
 
 def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     """The calls on an ordinary challenge."""
-    first, below_one = drawer.typical(rng, ROWS), drawer.below_one
-    other = partial(drawer.again, first, rng=rng)
-    main = list(first.inputs.items())[: len(first.inputs) > 1]
+    first = drawer.typical(rng, ROWS)
+    other, changed = partial(drawer.again, first, rng=rng), partial(drawer.changed, rng=rng)
+    main = dict([*first.inputs.items()][: len(first.inputs) > 1])
     permuted = {name: rng.permutation(a) for name, a in first.floats.items() if a.ndim}
     order = [
-        first, first, other("typical"), first, _one_changed(first, 0, rng, below_one),
-        _with(first, permuted), other("mixed"), other("scales"),
-        _with(other("positive"), main), other("powers"),
-        _one_changed(first, -1, rng, below_one), first,
+        first, first, other("typical"), first, changed(first, 0), first.given(permuted),
+        other("mixed"), other("scales"), other("positive").given(main), other("powers"),
+        changed(first, -1), first,
     ]  # fmt: skip
     row = max(math.prod(array.shape) for array in first.floats.values()) // ROWS
     many = drawer.typical(rng, max(MANY // max(row, 1), ROWS))
-    order += [many, _one_changed(many, 0, rng, below_one)]
+    order += [many, changed(many, 0)]
     contents = [*order, *map(other, _NEW)]
     number = int(rng.integers(*_CALLS)) - len(order)
     order += [contents[i] for i in rng.integers(0, len(contents), number)]
     slots = [0] * 3 + [1] + [0] * (FEWEST - 4) + rng.integers(0, 2, number).tolist()
-    placed = enumerate(zip(order, slots, strict=True))
-    calls = [call_of(c, 1 << 20 | i, slot) for i, (c, slot) in placed]
-    numbered = tuple(
-        replace(
-            c, family="calls", name=f"call {i} of {len(order)}: {c.name.partition(': ')[2]}",
-            _standards=c._standards,
-        )
-        for i, c in enumerate(order, 1)
-    )  # fmt: skip
-    return Protocol(numbered, calls)
-
-
-def _one_changed(
-    challenge: Challenge, which: int, rng: np.random.Generator, below_one: Container[str] = ()
-) -> Challenge:
-    """The challenge with an element of the first or the last floating input changed, in its middle
-    half, where a sample of both ends does not see it."""
-    name, array = list(challenge.floats.items())[which]
-    changed = np.array(array, order="C")
-    if changed.size:
-        place = int(rng.integers(changed.size // 4, changed.size - changed.size // 4))
-        changed.reshape(-1)[place] += np.asarray(3.0, changed.dtype)
-    changed = np.where(changed < 1, changed, 0) if name in below_one else changed
-    return _with(challenge, {name: changed})
-
-
-def _with(challenge: Challenge, changed: Any) -> Challenge:
-    return replace(challenge, inputs={**challenge.inputs, **dict(changed)}, _standards={})
+    challenges, calls = list[Challenge](), list[CellCall]()
+    for i, (c, slot) in enumerate(zip(order, slots, strict=True)):
+        name = f"call {i + 1} of {len(order)}: {c.name.partition(': ')[2]}"
+        challenges.append(replace(c, family="calls", name=name))  # with the truth of its content
+        calls.append(call_of(c, 1 << 20 | i, slot))
+    return Protocol(challenges, calls)
 
 
 def same_bits(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -10,7 +10,6 @@ are 0 (a kernel compiled with flush-to-zero).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,8 +72,8 @@ def narrowed(challenge: Challenge, model: PrecisionModel) -> Challenge:
             return rounded(array, model.format.name)
         return formats.truncate_to(to_float64(array), model.format).astype(array.dtype)
 
-    inputs = {**challenge.inputs, **{n: narrow(array) for n, array in challenge.floats.items()}}
-    return replace(challenge, inputs=inputs, exact=False, _standards={})
+    narrower = {name: narrow(array) for name, array in challenge.floats.items()}
+    return challenge.given(narrower, exact=False)
 
 
 def _flushed(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
@@ -120,8 +119,7 @@ def _inputs(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bo
         return True
     floats = challenge.floats
     addends = {name: floats[name] for name in challenge.op.optional if name in floats}
-    wide_addends = replace(other, inputs={**other.inputs, **addends}, _standards={})
-    return bool(addends) and wide_addends.fault(outputs) is None
+    return bool(addends) and other.given(addends).fault(outputs) is None
 
 
 def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:

@@ -6,7 +6,7 @@ op's named forms; if the challenge is exact, every bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -89,6 +89,14 @@ class Challenge:
         """Whether no input has a NaN or an infinity."""
         return all(np.isfinite(to_float64(array)).all() for array in self.floats.values())
 
+    def right_answers(self) -> Iterator[Mapping[str, Array]]:
+        """Those of the plain algorithm and of the op's named forms."""
+        question = self.inputs, self.params, self.format
+        yield self.op.plain(self.direction, *question)
+        if (known := self.op.definition) is not None:
+            for form in known.of(self.direction).forms.values():
+                yield known.computed(self.direction, form, *question)
+
     @cached_property
     def has_answer(self) -> bool:
         """Whether the op has an answer; a mean of no elements has none, nor has an attention whose
@@ -116,8 +124,8 @@ class Challenge:
         self, outputs: Mapping[str, Any], before: frozenset[str] = frozenset()
     ) -> Reason | None:
         """The first fault of a kernel's outputs, None if they are right: "wrong_missing", of a
-        dtype, a shape, a "special" value, a "bound", of "bits", an "invariant" or one of `RANGE`.
-        `before`: the names of the outputs that it gave for other inputs."""
+        dtype, a shape, a "special" value, a "bound", of "bits", an "invariant" or, if there is no
+        other, one of `RANGE`. `before`: the outputs that it gave for other inputs."""
         names, outputs = self.op.names(self.direction), self.op.widened(outputs)
         arrays = {
             name: np.asarray(outputs[name])
@@ -133,8 +141,23 @@ class Challenge:
                 return self.reason("dtype", name, got=given, right=self.format.name)
         standard = self.standard({name: formats.of(got) for name, got in arrays.items()})
         owed = {n for n in standard.reference if n not in self.op.gradients or n[1:] in self.inputs}
-        missing = [name for name in names if name in before.difference(arrays) and name in owed]
-        return self.reason("missing", missing[0]) if missing else standard.fault(arrays)
+        if missing := [name for name in names if name in before.difference(arrays) & owed]:
+            return self.reason("missing", missing[0])
+        shapes, limited = {n: exact.shape for n, exact in standard.reference.items()}, None
+        arrays = answered.without_kept_axes(self.op, self.direction, arrays, shapes)
+        for name in (name for name in arrays if name in shapes):
+            got, right = arrays[name], shapes[name]
+            if got.shape != right:
+                return self.reason("shape", name, got=str(got.shape), right=str(right))
+            fault = standard.fault_of(name, got)
+            if fault and fault.kind not in RANGE:
+                return fault
+            limited = limited or fault
+        return limited
+
+    def given(self, changed: Mapping[str, Any], **fields: Any) -> Challenge:
+        """The question with other inputs of these names."""
+        return replace(self, inputs={**self.inputs, **changed}, _standards={}, **fields)
 
     def reason(self, kind: str, output: str, **details: Any) -> Reason:
         """A fault of an output."""
@@ -167,13 +190,7 @@ class Challenge:
     def fair(self) -> bool:
         """Whether the op's plain algorithm and its named forms are right here, as far as they stay
         in the format's range. Where one is not, no kernel's answer shows anything."""
-        question = self.inputs, self.params, self.format
-        answers = [self.op.plain(self.direction, *question)]
-        if self.op.definition is not None:
-            forms = self.op.definition.of(self.direction).forms.values()
-            computed = self.op.definition.computed
-            answers += [computed(self.direction, form, *question) for form in forms]
-        faults = (self.fault(answer) for answer in answers)
+        faults = map(self.fault, self.right_answers())
         return all(fault is None or fault.kind in RANGE for fault in faults)
 
     def _fits(self, name: str, got: Format) -> bool:
@@ -258,24 +275,6 @@ class Standard:
         """The answers of a kernel that rounds the exact value once."""
         return {n: exact.round(self.formats[n])[0] for n, exact in self.reference.items()}
 
-    def fault(self, outputs: Mapping[str, Array]) -> Reason | None:
-        """The first fault of outputs in the standard's formats, of those in `RANGE` if there is no
-        other."""
-        challenge, limited = self.challenge, None
-        shapes = {name: exact.shape for name, exact in self.reference.items()}
-        got = answered.without_kept_axes(challenge.op, challenge.direction, outputs, shapes)
-        for name, array in got.items():
-            if name not in shapes:
-                continue
-            if array.shape != shapes[name]:
-                both = {"got": str(array.shape), "right": str(shapes[name])}
-                return challenge.reason("shape", name, **both)
-            fault = self.fault_of(name, array)
-            if fault and fault.kind not in RANGE:
-                return fault
-            limited = limited or fault
-        return limited
-
     def settled(self, name: str, got: Array) -> tuple[Array, Weighed]:
         """An output of the right shape, with the right value in the place of another right special
         value, and the basis of its verdict."""
@@ -349,8 +348,35 @@ class Standard:
 
     @cached_property
     def others(self) -> dict[str, list[Array]]:
-        """Other right special values."""
-        return _other_special_values(self.challenge, self.rounded)
+        """Other right special values: those of the op's conventions and, for infinite inputs, of
+        the plain algorithm and of the named forms. There IEEE 754 arithmetic may lead each form to
+        another: x Phi(x) at minus infinity is -0, but -inf times 0 is NaN. A program has one form:
+        there either infinity is right for NaN, as in log(sum(exp(x))) - x of an infinite row."""
+        asked, question = self.challenge, (self.challenge.inputs, self.challenge.params)
+        known, way = asked.op.definition, asked.direction
+        conventions = [getattr(c, way) for c in known.conventions] if known else []
+        answers: list[Mapping[str, Any]] = []
+        if known:
+            answers += [known.computed(way, f, *question, asked.format) for f in conventions]
+        if not asked.finite:
+            answers += asked.right_answers()
+            forms = [*known.of(way).forms.values()] if known else []
+            if known and known.limited:
+                bare = replace(known, prepare=None)  # -inf times 0 is NaN
+                all_forms = conventions + forms
+                answers += [bare.computed(way, f, *question, asked.format) for f in all_forms]
+            infinite = any(np.isinf(to_float64(array)).any() for array in asked.floats.values())
+            right = {name: to_float64(array) for name, array in self.rounded.items()}
+            if infinite and any(isinstance(form, Traced) for form in forms):
+                for end in (np.inf, -np.inf):
+                    answers.append({n: np.where(np.isnan(a), end, a) for n, a in right.items()})
+            if asked.op.real_function is not None and way == "forward":
+                x, xp = to_float64(asked.inputs["x"]), RoundedArithmetic(BINARY64)
+                for named in asked.op.real_function.forms:
+                    y = named.formula(xp, xp.array(np.where(np.isinf(x), x, 0.0))).data
+                    answers += [{n: np.where(np.isnan(y), y, a)} for n, a in right.items()]
+        names = {name for answer in answers for name in answer}
+        return {n: [to_float64(answer[n]) for answer in answers if n in answer] for n in names}
 
     def _weighed(self, name: str, got: Array) -> Weighed:
         challenge = self.challenge
@@ -360,45 +386,6 @@ class Standard:
             params=challenge.params, format=self.formats[name], distribution=False,
             limits=self._asked.limits[name],
         )  # fmt: skip
-
-
-def _other_special_values(
-    question: Challenge, rounded: Mapping[str, Array]
-) -> dict[str, list[Array]]:
-    """Other right special values: those of the op's conventions and, for infinite inputs, of the
-    plain algorithm and of the named forms. There IEEE 754 arithmetic may lead each form to another:
-    x Phi(x) at minus infinity is -0, but -inf times 0 is NaN. A program has one form: there either
-    infinity is right for NaN, as in log(sum(exp(x))) - x of an infinite row. `rounded`: the op's
-    answers."""
-    definition, direction = question.op.definition, question.direction
-    asked = question.inputs, question.params, question.format
-    answers_of = dict[str, list[Array]]()
-    finite = question.finite
-    formulas = [getattr(c, direction) for c in definition.conventions] if definition else []
-    if definition and not finite:
-        formulas += definition.of(direction).forms.values()
-    answers = [] if finite else [question.op.plain(direction, *asked)]
-    answers += [definition.computed(direction, f, *asked) for f in formulas if definition]
-    if definition and definition.limited and not finite:
-        bare = replace(definition, prepare=None)  # -inf times 0 is NaN
-        answers += [bare.computed(direction, f, *asked) for f in formulas]
-    infinite = any(np.isinf(to_float64(array)).any() for array in question.floats.values())
-    if infinite and any(isinstance(formula, Traced) for formula in formulas):
-        wide = {name: to_float64(array) for name, array in rounded.items()}
-        for infinity in (np.inf, -np.inf):
-            answers.append({n: np.where(np.isnan(a), infinity, a) for n, a in wide.items()})
-    for answer in answers:
-        for name, array in answer.items():
-            answers_of.setdefault(name, []).append(to_float64(array))
-    if finite:
-        return answers_of
-    if question.op.real_function is not None and question.direction == "forward":
-        x, (name,) = to_float64(question.inputs["x"]), question.op.outputs
-        xp, right = RoundedArithmetic(BINARY64), to_float64(rounded[name])
-        for named in question.op.real_function.forms:
-            y = named.formula(xp, xp.array(np.where(np.isinf(x), x, 0.0))).data
-            answers_of[name].append(np.where(np.isnan(y), y, right))
-    return answers_of
 
 
 def _of_another_form(got: Array, other: Array, right: Array) -> npt.NDArray[np.bool_]:
