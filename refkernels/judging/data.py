@@ -97,12 +97,17 @@ class Numbers(NamedTuple):
     draw: Draw
 
 
-def typical(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+def _each(draw: Callable[[np.random.Generator, tuple[int, ...]], Doubles]) -> Draw:
+    """Every array by itself."""
+    return lambda rng, shapes, *_: {name: draw(rng, shape) for name, shape in shapes.items()}
 
 
-def positive(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    return {name: rng.uniform(0.25, 1.0, shape) for name, shape in shapes.items()}
+typical = _each(lambda rng, shape: rng.standard_normal(shape))
+positive = _each(lambda rng, shape: rng.uniform(0.25, 1.0, shape))
+zeros = _each(lambda _, shape: np.zeros(shape))
+powers = _each(
+    lambda rng, shape: np.exp2(rng.integers(-4, 5, shape)) * rng.choice((-1.0, 1.0), shape)
+)
 
 
 def exact(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
@@ -180,13 +185,6 @@ def _kept(rng: np.random.Generator, n: int, count: int) -> npt.NDArray[np.bool_]
     return kept
 
 
-def powers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    return {
-        name: np.exp2(rng.integers(-4, 5, shape)) * rng.choice((-1.0, 1.0), shape)
-        for name, shape in shapes.items()
-    }
-
-
 @_of_rows
 def two_valued(rng: np.random.Generator, rows: Doubles) -> None:
     n, batch = rows.shape[-1], (*rows.shape[:-1], 1)
@@ -207,10 +205,6 @@ def throughout(rng: np.random.Generator, rows: Doubles) -> None:
     number = np.arange(math.prod(rows.shape[:-1])).reshape(rows.shape[:-1])
     for k, value in enumerate((-math.inf, -(2.0**30), math.inf, 2.0**30)):
         rows[number % 5 == k] = value
-
-
-def zeros(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    return {name: np.zeros(shape) for name, shape in shapes.items()}
 
 
 def alike(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:

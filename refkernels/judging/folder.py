@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,22 +46,30 @@ class JudgementJournal(Journal):
         return result["kernel"] == key and result["verdict"] in (*VERDICTS, NOT_JUDGED)
 
 
-def kernels_in(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, str]], list[Json]]:
-    """The kernels of a folder's Python files, and a record for every file that cannot be read. A
-    file without kernels, such as one of helpers, has neither."""
+def kernels_in(
+    folder: Path, op: str | None = None, python: str | None = None
+) -> tuple[list[tuple[str, str, str]], list[Json]]:
+    """The kernels of a folder's Python files: each one's op, its name with its settings, and its
+    file's digest, by op, whose truths are then drawn once. And a record for every file that cannot
+    be read. A file without kernels, such as one of helpers, has neither."""
     accepted, refused = [], []
     for path in sorted(folder.glob("*.py")):
-        if showable(path.name) != path.name:
-            reason = "Its name has characters that no page can show: rename it."
-            refused.append(not_judged(showable(str(path)), op, reason).to_dict())
-            continue
         try:
+            if showable(path.name) != path.name:
+                raise kernels.KernelError(
+                    "Its name has characters that no page can show: rename it"
+                )
             functions = kernels.functions(path, op)
         except kernels.KernelError as error:
-            refused.append(not_judged(str(path), op, showable(f"{error}.")).to_dict())
+            refused.append(not_judged(showable(str(path)), op, showable(f"{error}.")).to_dict())
             continue
-        accepted += [(path, function) for function in functions]
-    return accepted, refused
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        for function in functions:
+            name = TargetName(kernel=KernelPath(str(path), function))
+            if op != (named := kernels.op_named_by(function)):
+                name = with_setting(name, "op", op)
+            accepted.append((op or str(named), str(with_setting(name, "python", python)), digest))
+    return sorted(accepted, key=lambda kernel: kernel[0]), refused
 
 
 def judge_all(
@@ -77,15 +85,14 @@ def judge_all(
     Raises ValueError (one sentence) for a folder without kernels, JournalError for an `out` that
     holds other work.
     """
-    accepted, refused = kernels_in(folder, settings.get("op"))
-    if not accepted:
+    entries, refused = kernels_in(folder, settings.get("op"), settings.get("python"))
+    if not entries:
         raise ValueError(
             f"{folder} has no kernel: it needs a Python file with a function that is named after "
             "its op, such as my_softmax, or with any function and --op."
         )
     kept = {"folder": str(folder), **json.loads(json.dumps(settings))}
     journal = JudgementJournal(out, kept, resume)
-    entries = _entries(accepted, settings.get("op"), settings.get("python"))
     finished = journal.records() if journal.complete else journal.done.values()
     known = {(record.get("kernel"), record.get("file")): record for record in finished}
     given = {k: v for k, v in settings.items() if k not in ("op", "python")}
@@ -101,22 +108,6 @@ def judge_all(
     records = [*refused, *(journal.done[name] for _, name, _ in entries)]
     journal.write(records)
     return records
-
-
-def _entries(
-    accepted: Sequence[tuple[Path, str]], op: Any, python: Any
-) -> list[tuple[str, str, str]]:
-    """Each kernel's op, its name with its settings, and its file's digest: by op, whose truths are
-    then drawn once."""
-    entries = []
-    for path, function in accepted:
-        name = TargetName(kernel=KernelPath(str(path), function))
-        if op != kernels.op_named_by(function):
-            name = with_setting(name, "op", op)
-        name = with_setting(name, "python", python)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        entries.append((op or str(kernels.op_named_by(function)), str(name), digest))
-    return sorted(entries, key=lambda entry: entry[0])
 
 
 def _judged(entry: str, op: str, **settings: Any) -> Json:
