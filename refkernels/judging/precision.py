@@ -19,7 +19,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Format, working_format
 from refkernels.contexts.composed import Flushed
-from refkernels.diagnosis.variants.precision import all_in, rounded
+from refkernels.diagnosis.variants.precision import all_in, narrowings
 from refkernels.judging.questions import elements
 from refkernels.judging.standard import Challenge, Standard
 from refkernels.ops.function_formulas import definition
@@ -64,16 +64,14 @@ def models(format: Format) -> Iterator[PrecisionModel]:
                 yield PrecisionModel(narrow, "results")
 
 
-def narrowed(challenge: Challenge, model: PrecisionModel) -> Challenge:
-    """The challenge with its inputs in the narrower format."""
-
-    def narrow(array: Array) -> Array:
-        if model.way != "cut":
-            return rounded(array, model.format.name)
-        return formats.truncate_to(to_float64(array), model.format).astype(array.dtype)
-
-    narrower = {name: narrow(array) for name, array in challenge.floats.items()}
-    return challenge.given(narrower, exact=False)
+def narrowed(challenge: Challenge, model: PrecisionModel) -> list[Challenge]:
+    """The challenge with its inputs in the narrower format; ties may be rounded in two ways."""
+    found, cut = narrowings(challenge.floats, model.format), model.way == "cut"
+    return [
+        challenge.given(arrays, exact=False)
+        for cause, _, arrays in found
+        if (cause == "truncated_inputs") == cut
+    ]
 
 
 def _flushed(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
@@ -114,12 +112,10 @@ def off(got: Array, right: Array) -> Array:
 
 def _inputs(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
     """Whether this is the right answer to narrowed inputs: all of them, or all but the addends."""
-    other = narrowed(challenge, model)
-    if other.fault(outputs) is None:
-        return True
-    floats = challenge.floats
+    floats, narrow = challenge.floats, narrowed(challenge, model)
     addends = {name: floats[name] for name in challenge.op.optional if name in floats}
-    return bool(addends) and other.given(addends).fault(outputs) is None
+    narrow += [other.given(addends) for other in narrow if addends]
+    return any(other.fault(outputs) is None for other in narrow)
 
 
 def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
@@ -128,7 +124,7 @@ def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
     arrays = {n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}
     if not all(all_in(array, model.format) for array in arrays.values()):
         return False
-    asked = challenge, narrowed(challenge, model)
+    asked = challenge, *narrowed(challenge, model)
     standards = [c.standard({n: formats.of(a) for n, a in arrays.items()}) for c in asked]
     shapes = {n: exact.shape for n, exact in standards[0].reference.items()}
     return arrays.keys() == outputs.keys() and all(

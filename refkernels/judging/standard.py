@@ -302,10 +302,7 @@ class Standard:
         summary, right, allowed = weighed.summary, self.rounded[name], self.challenge.allow_overflow
 
         def fault(kind: str, where: Any, place: int | None = None, form: str = "") -> Reason:
-            place = place or int(np.argmax(where))
-            index = [int(i) for i in np.unravel_index(place, got.shape)]
-            texts = {k: f"{float(a[(*index,)]):.9g}" for k, a in (("got", got), ("right", right))}
-            found = {"wrong": int(np.sum(where)), "elements": got.size, "index": index, **texts}
+            found = wrong_element(got, right, int(np.sum(where)), place or int(np.argmax(where)))
             over = {"over_bound": summary.max_ratio, "form": form}
             return self.challenge.reason(kind, name, **found, **over)
 
@@ -397,3 +394,10 @@ def _of_another_form(got: Array, other: Array, right: Array) -> npt.NDArray[np.b
     equal = (np.isnan(wide) & np.isnan(other)) | (wide == other)
     other_kind = (np.isnan(other) != np.isnan(exact)) | (np.isinf(other) != np.isinf(exact))
     return np.asarray(equal & other_kind)
+
+
+def wrong_element(got: Array, right: Array, wrong: int, place: int) -> dict[str, Any]:
+    """How many elements are wrong, and the one at a flat index."""
+    index = [int(i) for i in np.unravel_index(place, got.shape)]
+    texts = {k: f"{float(a[(*index,)]):.9g}" for k, a in (("got", got), ("right", right))}
+    return {"wrong": wrong, "elements": got.size, "index": index, **texts}

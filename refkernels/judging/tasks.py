@@ -41,6 +41,7 @@ from refkernels.frameworks import catalog, environments
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
 from refkernels.judging.judgement import NOT_ENOUGH, WRONG, Judgement, Reason, not_judged
+from refkernels.judging.standard import wrong_element
 from refkernels.op import Op
 from refkernels.programs.program import Larger, ProgramError, TorchProgram
 from refkernels.programs.program_op import op_of
@@ -192,13 +193,9 @@ def _compared(folder: Path, number: int, larger: Larger) -> list[Reason] | None:
             first = first if wrong or not off.any() else start + int(np.argmax(off))
             wrong += int(np.count_nonzero(off))
         if wrong:
-            index = tuple(map(int, np.unravel_index(first, exact.shape)))
-            details = {"wrong": wrong, "elements": exact.size, "index": index}
-            details["limit"] = f"{limit:.3g}"
-            details |= {
-                k: f"{float(a.flat[first]):.9g}" for k, a in (("got", got), ("right", exact))
-            }
-            reasons.append(Reason("own_sizes", where, {"output": output, **details}))
+            details = {"output": output, "limit": f"{limit:.3g}"}
+            details |= wrong_element(got, exact, wrong, first)
+            reasons.append(Reason("own_sizes", where, details))
     return reasons if tells else None
 
 

@@ -184,7 +184,7 @@ def _mutants(first: Challenge) -> Iterator[tuple[str, Answer]]:
 
 
 def _plain(c: Challenge, model: precision.PrecisionModel | None = None) -> Outputs:
-    c = precision.narrowed(c, model) if model else c
+    c = precision.narrowed(c, model)[0] if model else c
     return c.op.plain(c.direction, c.inputs, c.params, c.format)
 
 
