@@ -6,7 +6,7 @@ op's named forms; if the challenge is exact, every bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -27,9 +27,10 @@ from refkernels.metrology.judgement import Weighed, weigh
 from refkernels.metrology.no_part import with_nan
 from refkernels.metrology.permitted import beyond
 from refkernels.op import Direction, Op
+from refkernels.ops.formulas import Formulas
 from refkernels.programs.spread import Traced
 from refkernels.range_limits import doubtful_error
-from refkernels.truth import with_underflow
+from refkernels.truth import Truth, with_underflow
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -178,7 +179,7 @@ class Challenge:
             words |= {w for w in ("range_limited", "ill_conditioned") if summary.counts[w]}
             if measured and better is None and needs_asking(summary):
                 exact, format = standard.reference[name], formats.of(got)
-                found = avoidable(got, exact, format, standard._asked.attainable(name))
+                found = avoidable(got, exact, format, standard.truths[name].attainable(name))
                 counts = {**summary.counts, "avoidable": found.elements if found else 0}
                 better = found and {
                     "challenge": self.name, "output": name, "format": format.name,
@@ -202,6 +203,32 @@ class Challenge:
         return got == own or (own.storage.itemsize == 2 and got == BINARY32)
 
 
+class JudgedTruth(Truth):
+    """A truth whose bound allows for products of split floats."""
+
+    @property
+    def definition(self) -> Formulas | None:
+        """The named forms that bound the op's errors; None for one with a bound of its own."""
+        return self.op.definition if self.op.formulas is not None or self.op.sums else None
+
+    def _bound_in(self, format: Format) -> Mapping[str, Doubles]:
+        known, question = self.definition, (self.direction, self.inputs, self.params, format)
+        return known.bound(*question, _extra(format)) if known else super()._bound_in(format)
+
+    @cached_property
+    def reach_of_first(self) -> Mapping[str, Doubles] | None:
+        """`reach` of the first form; None where all forms have been read, or bound nothing."""
+        if (known := self.definition) is None or self._bounds:
+            return None
+        question = known.first(self.direction), self.inputs, self.params, self.format
+        bounds = known.bounded(self.direction, *question, extra=_extra(self.format))
+        return with_underflow(bounds, self.format, self.inputs)
+
+
+def _extra(format: Format) -> float:
+    return SPLIT if format.p >= BINARY32.p else 0.0
+
+
 class Standard:
     """The truth of a challenge in the formats of a kernel's outputs."""
 
@@ -209,66 +236,35 @@ class Standard:
         self.challenge, self.formats = challenge, dict(output_formats)
 
     @cached_property
-    def _asked(self) -> answered.Asked:
-        challenge = self.challenge
-        return answered.ask(
-            challenge.op, challenge.direction, challenge.inputs, challenge.params, self.formats
-        )
+    def truths(self) -> dict[str, JudgedTruth]:
+        """The truth of each output; those of one format share one."""
+        asked = self.challenge
+        question = asked.op, asked.direction, asked.inputs, asked.params
+        by_format = {format: JudgedTruth(*question, format) for format in self.formats.values()}
+        of_outputs = {name: by_format[format] for name, format in self.formats.items()}
+        return {name: truth for name, truth in of_outputs.items() if name in truth.reference}
 
     @cached_property
     def reference(self) -> dict[str, Enclosure]:
         """The certified answers."""
-        return self._asked.reference
-
-    @cached_property
-    def reach(self) -> dict[str, Doubles]:
-        """How far from the truth a form may be, also where it leaves the format's range."""
-        definition = self._definition
-        if definition is None:
-            return {name: truth.reach()[name] for name, truth in self._asked.truths.items()}
-        return self._allowed(definition.bound)
-
-    @cached_property
-    def _definition(self) -> Any:
-        """The named forms that bound the op's errors; None for one with a bound of its own."""
-        op = self.challenge.op
-        return op.definition if op.formulas is not None or op.sums else None
-
-    def _allowed(self, bound_in: Callable[..., Any], *formula: Any) -> dict[str, Doubles]:
-        """What a bound of the definition allows, by output in its format."""
-        asked, by_format = self.challenge, {}
-        question = asked.direction, *formula, asked.inputs, asked.params
-        for format in set(self.formats.values()):
-            bounds = bound_in(*question, format, extra=SPLIT if format.p >= BINARY32.p else 0.0)
-            by_format[format] = with_underflow(bounds, format, asked.inputs)
-        return {
-            name: np.broadcast_to(by_format[self.formats[name]][name], exact.shape)
-            for name, exact in self.reference.items()
-        }
+        return {name: truth.reference[name] for name, truth in self.truths.items()}
 
     @cached_property
     def bound(self) -> dict[str, Doubles]:
         """The allowed errors."""
-        limits, exact = self._asked.limits, self.reference
-        return {n: limits[n].sharpened({n: reach}, exact)[n] for n, reach in self.reach.items()}
+        exact, truths = self.reference, self.truths.items()
+        return {n: np.broadcast_to(truth.bound()[n], exact[n].shape) for n, truth in truths}
 
     def _bound_of(self, name: str, got: Array) -> Doubles:
         """The allowed errors of an output; where they suffice for many numbers, those of the first
         form, which is read sooner than all."""
-        if got.size >= MANY and self._first is not None:
-            near, exact, format = self._first[name], self.reference[name], self.formats[name]
-            least = doubtful_error(exact, format)
+        exact, format = self.reference[name], self.formats[name]
+        if got.size >= MANY and (first := self.truths[name].reach_of_first) is not None:
+            near, least = np.broadcast_to(first[name], got.shape), doubtful_error(exact, format)
             inside = ~beyond(got, exact, near, format)
             if least is not None and np.all(inside & (near <= least)):
                 return near
         return self.bound[name]
-
-    @cached_property
-    def _first(self) -> dict[str, Doubles] | None:
-        definition = self._definition
-        if definition is None or "bound" in vars(self):
-            return None
-        return self._allowed(definition.bounded, definition.first(self.challenge.direction))
 
     @cached_property
     def rounded(self) -> dict[str, Array]:
@@ -319,7 +315,7 @@ class Standard:
             return fault("invariant", weighed.where)
         if summary.counts["range_limited"] and allowed is not True:
             where = weighed.out_of_range
-            stays = "; ".join(self._asked.limits[name].forms(name, where)["stays"])
+            stays = "; ".join(self.truths[name].range_limits().forms(name, where)["stays"])
             if stays or allowed is False:
                 return fault("avoidable_range" if stays else "range", where, form=stays)
         return None
@@ -381,7 +377,7 @@ class Standard:
             challenge.op, challenge.direction, name, got, self.reference[name],
             bound=self._bound_of(name, got), plain=None, inputs=challenge.inputs,
             params=challenge.params, format=self.formats[name], distribution=False,
-            limits=self._asked.limits[name],
+            limits=self.truths[name].range_limits(),
         )  # fmt: skip
 
 
