@@ -1,4 +1,4 @@
-"""Challenges: inputs by families, in shapes that no kernel has seen (`shapes`).
+"""Challenges: inputs by families, in shapes that no kernel has seen (`questions`).
 
 If inputs are integers or lists, whose values mean more than a signature says, the op's own cases
 give the shapes and those inputs, and only the floating ones are redrawn.
@@ -17,24 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.judging import data
+from refkernels.judging import data, questions
 from refkernels.judging.data import InputRoles, Numbers, Shapes
-from refkernels.judging.questions import (
-    ANYTHING,
-    AXES,
-    ELEMENTS,
-    Built,
-    KernelDomain,
-    cases_of,
-    elements,
-    first_axes,
-    is_float,
-    is_question,
-    is_whole,
-    shape_of,
-    with_marker,
-)
-from refkernels.judging.shapes import LONG, MOST, TRIES, WIDE, ShapeDrawer
+from refkernels.judging.questions import ANYTHING, Built, KernelDomain, elements, is_float
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 from refkernels.ops.canonical import lengths_of
@@ -65,7 +50,7 @@ class Drawer:
     @cached_property
     def cases(self) -> list[Built]:
         """The op's own cases."""
-        return cases_of(self.op, self.direction, self.dtype, self.domain)
+        return questions.cases_of(self.op, self.direction, self.dtype, self.domain)
 
     @cached_property
     def roles(self) -> InputRoles:
@@ -95,11 +80,11 @@ class Drawer:
         return {name for name, built in larger.items() if not self._takes(*built)}
 
     @cached_property
-    def shapes(self) -> ShapeDrawer:
+    def shapes(self) -> questions.ShapeDrawer:
         """Draws the shapes."""
         coupled = self.roles.first is not None
         question = self._needed, self.domain, coupled, self._format
-        return ShapeDrawer(*question, lambda shapes: self._takes(self._empty(shapes)))
+        return questions.ShapeDrawer(*question, lambda shapes: self._takes(self._empty(shapes)))
 
     @cached_property
     def families(self) -> list[Numbers]:
@@ -146,7 +131,7 @@ class Drawer:
         if not self.domain.lengths:
             axes = ROWS, *next(iter(self.roles.arguments.values())).own[:1]
             family, shapes = Numbers("wide", data.few_rows), self.shapes.wide(rng)
-            yield from self._of_length(family, rng, shapes, axes, WIDE)
+            yield from self._of_length(family, rng, shapes, axes, questions.WIDE)
 
     def long(self, rng: Rng, size: int) -> Iterator[Challenge]:
         """A letter as long as in large models, in numbers that show a wrong row, and in sums that
@@ -164,7 +149,7 @@ class Drawer:
         plan += [(Numbers("few", data.few(void)), 1) for void in data.VOIDS if len(related) == 1]
         for family, most in plan:
             shapes = itertools.islice(self.shapes.long(rng, size, related), most)
-            for c in self._of_length(family, rng, shapes, letters, LONG):
+            for c in self._of_length(family, rng, shapes, letters, questions.LONG):
                 yield replace(c, family="long", name=f"long: {c.name}")
 
     def _of_length(
@@ -184,7 +169,7 @@ class Drawer:
         fitting = sorted(self._fitting(0), key=lambda built: elements(built[0]))
         for (inputs, params), axis in itertools.product(fitting, axes):
             longer = self._repeated(inputs, axis, least)
-            if least <= elements(longer) <= MOST and self._takes(longer, params):
+            if least <= elements(longer) <= questions.MOST and self._takes(longer, params):
                 yield self._redrawn(family, rng, longer, params)
                 return
 
@@ -201,7 +186,7 @@ class Drawer:
                 place = 0 if axis == ROWS else first + own.index(axis)
                 n = array.shape[place]
                 indices = np.arange(-(-least // n) * n) % n
-                if array.size // n * indices.size > MOST:
+                if array.size // n * indices.size > questions.MOST:
                     return {}
                 repeated[name] = np.take(array, indices, place)
         return repeated
@@ -296,7 +281,9 @@ class Drawer:
         """An ordinary challenge, for the calls of one process: if the op has one, one that no
         kernel may decline, whose integers are not all equal, as where every class is ignored."""
         usual = self.typicals(rng, (rows,))
-        varied = [c for c in usual if all(np.ptp(a) for a in c.inputs.values() if is_whole(a))]
+        varied = [
+            c for c in usual if all(np.ptp(a) for a in c.inputs.values() if questions.is_whole(a))
+        ]
         if chosen := varied or usual:
             return chosen[int(rng.integers(len(chosen)))]
         raise ValueError(
@@ -334,7 +321,7 @@ class Drawer:
         moved = {
             name: rng.permutation(array.reshape(-1)).reshape(array.shape)
             for name, array in like.inputs.items()
-            if is_whole(array) and name not in like.floats
+            if questions.is_whole(array) and name not in like.floats
         }
         return self._redrawn(FAMILIES[family], rng, {**like.inputs, **moved}, like.params)
 
@@ -360,7 +347,7 @@ class Drawer:
 
     def _tried(self, family: Numbers, rng: Rng, size: int, **given: Any) -> Iterator[Challenge]:
         """The challenge of the first drawn shapes that the op takes."""
-        shapes = (self.shapes.drawn(rng, size, **given) for _ in range(TRIES))
+        shapes = (self.shapes.drawn(rng, size, **given) for _ in range(questions.TRIES))
         drawn = (challenge for s in shapes for challenge in self._drawn(family, rng, s))
         yield from itertools.islice(drawn, 1)
 
@@ -372,7 +359,7 @@ class Drawer:
     def _takes(self, inputs: Named, params: Named | None = None) -> bool:
         """Whether the op takes these inputs, by default with its own params."""
         given = self.op.params if params is None else params
-        return is_question(self.op, self.direction, inputs, given)
+        return questions.is_question(self.op, self.direction, inputs, given)
 
     def _rounded(self, drawn: Named) -> dict[str, Array]:
         positive = self.roles.positive
@@ -388,7 +375,7 @@ class Drawer:
     def _challenge(self, family: str, inputs: Named, params: Named | None = None) -> Challenge:
         """By default with the op's own params."""
         params = self.op.params if params is None else params
-        parts = [f"{name} {shape_of(array)}" for name, array in inputs.items()]
+        parts = [f"{name} {questions.shape_of(array)}" for name, array in inputs.items()]
         parts += [f"{k}={value}" for k, value in params.items() if value != self.op.params[k]]
         overflow = self.domain.allow_overflow
         question = self.op, self.direction, inputs, params, family == "exact", overflow
@@ -396,9 +383,9 @@ class Drawer:
 
     def _hard(self, size: int) -> Iterator[Challenge]:
         """The op's own cases of the round's size."""
-        least = ELEMENTS[size - 1] if size else -1
+        least = questions.ELEMENTS[size - 1] if size else -1
         for inputs, params in self.cases if not self.domain.lengths else ():
-            if least < elements(inputs) <= ELEMENTS[size]:
+            if least < elements(inputs) <= questions.ELEMENTS[size]:
                 yield self._challenge("hard", inputs, params)
 
     def _other_params(self, rng: Rng) -> Iterator[Challenge]:
@@ -409,7 +396,7 @@ class Drawer:
             if values:
                 value = values[int(rng.integers(len(values)))]
                 for like in self.typicals(rng):
-                    inputs = with_marker(like.inputs, like.params[name], value)
+                    inputs = questions.with_marker(like.inputs, like.params[name], value)
                     yield self._challenge("hard", inputs, {**like.params, name: value})
 
     def _on_case(self, family: Numbers, rng: Rng, size: int) -> Iterator[Challenge]:
@@ -428,10 +415,10 @@ class Drawer:
         """The cases with as many axes as the kernel takes that are no larger than a round's, or
         else the smallest."""
         axes, built = self.domain.axes, self.cases
-        if not (self.free or axes == AXES):
-            built = [one for one in built if first_axes(one[0]) in axes]
+        if not (self.free or axes == questions.AXES):
+            built = [one for one in built if questions.first_axes(one[0]) in axes]
         sizes = [elements(inputs) for inputs, _ in built]
-        most = max(ELEMENTS[size], min(filter(None, sizes), default=0))
+        most = max(questions.ELEMENTS[size], min(filter(None, sizes), default=0))
         return [one for one, n in zip(built, sizes, strict=True) if 0 < n <= most]
 
     def _redrawn(

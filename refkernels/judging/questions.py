@@ -1,22 +1,51 @@
 """What an op can be asked, and a kernel: the questions that the op takes, the inputs that a kernel
-says it takes, and the op's own cases: shapes, integers and params that no signature says."""
+says it takes, the op's own cases, with integers and params that no signature says, and shapes that
+no kernel has seen, by the letters of the signature.
+
+The length of a letter is drawn: primes, a tile and one more or less; in `odd`, 0, 1 and many.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import with_default_fenv
+from refkernels.judging.data import Shapes, longest_exact
 from refkernels.op import Case, Direction, Op, core
 from refkernels.ops.function_formulas import definition
+from refkernels.ops.letters import Argument
 
 ELEMENTS = (2**14, 2**16, 2**19)  # of all inputs of a case, by the size of a round
 Built = tuple[dict[str, Any], dict[str, Any]]  # inputs and params
 AXES = frozenset(range(5))  # how many leading axes there may be
+LENGTHS: Sequence[Sequence[int]] = (
+    (5, 7, 13, 16, 17, 31, 33),
+    (15, 17, 32, 61, 63, 64, 65, 67, 127, 129),
+    (129, 251, 255, 256, 257, 509, 521, 1021, 1025),
+)  # of a letter: in the first round, in the second, afterwards
+SHORT = (2, 3, 5, 7)  # where many letters would make too much work
+WORK = (2**14, 2**19, 2**24)  # the product of all lengths
+TRIES = 20
+WIDE = 2**16 + 3  # a length beyond the integers of 16 bits, and the rows of a grid
+LONG = 2**17  # a letter's length, at least, beyond what kernels are tried on
+TERMS, MANY = 2**9, 2**11  # of terms, each of which counts, and of other letters
+MOST = 2**22  # the product of all lengths of what is long
+USUAL = (512, 768, 1024, 2048, 4096)  # in models
+TILE, TILES = 16, (128, 256, 384)
+_ROWS: Sequence[Sequence[tuple[int, ...]]] = (
+    ((3,), (2, 3), (7,)),
+    ((17,), (3, 5), (2, 2, 3), (2, 1, 2, 3)),
+    ((33,), (129,), (7, 11)),
+)
 
 
 def is_question(
@@ -110,3 +139,157 @@ def with_marker(inputs: Mapping[str, Any], before: Any, after: Any) -> dict[str,
         else array
         for name, array in inputs.items()
     }
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeDrawer:
+    """Draws shapes in a domain for `arguments`, by name. `coupled`: whether a letter's elements
+    have to do with each other; `takes`: whether the op takes some shapes."""
+
+    arguments: Mapping[str, Argument]
+    domain: KernelDomain
+    coupled: bool
+    format: Format
+    takes: Callable[[Shapes], bool]
+
+    @cached_property
+    def letters(self) -> list[str]:
+        return list(dict.fromkeys(x for argument in self.arguments.values() for x in argument.own))
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the number of leading axes is open."""
+        return any(argument.rows for argument in self.arguments.values())
+
+    def drawn(
+        self,
+        rng: np.random.Generator,
+        size: int,
+        exact: bool = False,
+        leading: tuple[int, ...] | None = None,
+    ) -> Shapes:
+        """Shapes for a family: lengths drawn by letter, with no more work than the round allows;
+        half of them whole tiles, for which kernels have other ways."""
+        longest, usual = longest_exact(self.format) // 2 if exact else 1 << 30, LENGTHS[size]
+        if rng.random() < 0.5:
+            usual = [n for n in usual if n % TILE == 0]
+        choices = [*_ROWS[size], *[()] * (len(self.letters) - 1)]
+        rows = choices[int(rng.integers(len(choices)))] if leading is None else leading
+        if not self.coupled and leading is None:
+            rows = (*rows, int(rng.choice(LENGTHS[2])))  # each number is a question of its own
+        rows = self.leading(rows)
+        lengths = {x: self._length(x, rng, usual, longest) for x in self.letters}
+        for letter in rng.permutation(self.letters * TRIES):  # one after another is made short
+            if _product(rows, lengths) <= WORK[size]:
+                break
+            lengths[str(letter)] = self._length(letter, rng, SHORT, longest)
+        return self.of_lengths(lengths, rows)
+
+    def odd(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
+        """The length of each letter in turn 1, 0 and a large prime, and a multiple of
+        tiles; no rows; a row without axis; many axes, one of length 1."""
+        free = [x for x in self.letters if x not in self.domain.lengths]
+        many = len(self.letters) > 2
+        two_rows, pool = self.leading((2,)), SHORT if len(self.letters) > 3 else LENGTHS[0]
+        for _ in range(TRIES):
+            others = self._lengths({x: int(rng.choice(pool)) for x in self.letters}, rng)
+            if self.takes(self.of_lengths(others, two_rows)):
+                break
+        plan = [({x: 1}, two_rows) for x in free]
+        if self.ranked:
+            axes = sorted({0, max(AXES)} & self.domain.axes)
+            plan += [({}, self.leading((n,))) for n in (0, 1)]
+            plan += [({}, (2, 1, 2, 2)[:n]) for n in axes]
+        large = ((127, 1021, 8191), (67, 257, 1021))[many][size]
+        plan += [({x: n}, two_rows) for x in free for n in (large, 0, int(rng.choice(TILES)))]
+        plan += [] if self.letters else [({}, self.leading(((127, 1021, 65537)[size],)))]
+        for lengths, rows in plan:
+            yield self.of_lengths(self._lengths({**others, **lengths}, rng), rows)
+
+    def alike(self, rng: np.random.Generator, axes: int = 0) -> Shapes:
+        """One length for all letters, and for so many leading axes, or for the rows of one letter,
+        a whole tile of a few: no axis tells its name."""
+        n = TILE if len(self.letters) < 4 else int(rng.choice(SHORT))
+        lengths = self._lengths(dict.fromkeys(self.letters, n), rng)
+        rows = (n,) * axes or (() if len(self.letters) > 1 else (2, n))
+        return self.of_lengths(lengths, self.leading(rows))
+
+    def long(
+        self, rng: np.random.Generator, size: int, related: Container[str]
+    ) -> Iterator[Shapes]:
+        """One letter, a related one if any is, as long as in large models, beside short ones, with
+        a leading axis and without one, in turn, as what follows; each letter one shorter than whole
+        tiles, and one longer than a tile, where one term more or less shows; whole tiles; each
+        related letter at usual lengths; many rows."""
+        letters = [str(x) for x in rng.permutation(self.letters) if x not in self.domain.lengths]
+        letters.sort(key=lambda x: x not in related)
+        plan = [(x, LONG << size, 1) for x in letters[:1] * 2]
+        plan += [(x, TERMS if x in related else MANY, -1) for x in letters]
+        plan += [(x, TILES[0], 1) for x in letters]
+        either = itertools.cycle(self.leading((1,) * int(n)) for n in rng.permutation(2))
+        drawn = []
+        for letter, least, more in plan:
+            whole = int(rng.integers(least, 2 * least)) // TILES[0] * TILES[0]
+            drawn.append(({letter: whole + more}, next(either)))
+        tiles = int(MOST ** (1 / max(len(self.letters), 1))) // TILE
+        if len(letters) > 1 and tiles:
+            drawn.append((dict.fromkeys(letters, tiles * TILE), self.leading(())))
+        drawn += [({x: n}, next(either)) for x in letters if x in related for n in USUAL]
+        if self.ranked and len(letters) < 2:
+            n = int(rng.integers(TERMS // 2, TERMS))
+            m = (2 * LONG << min(2 * size, 2)) // n + int(rng.integers(1, 32))  # above 2^18 or 2^20
+            drawn.append((dict.fromkeys(letters, n), self.leading((m if letters else n * m,))))
+        for lengths, rows in drawn:
+            chosen = self._lengths({**dict.fromkeys(self.letters, 2), **lengths}, rng)
+            shapes = self.of_lengths(chosen, rows)
+            if _product(rows, chosen) <= MOST and self.takes(shapes):
+                yield shapes
+
+    def large(self, elements: int) -> Shapes:
+        """Usual large lengths, and rows for so many elements of the first input."""
+        usual = min(1024, 2 ** (24 // max(len(self.letters), 1)))
+        lengths = {x: max(self.domain.lengths.get(x, [usual])) for x in self.letters}
+        rows = elements // math.prod(lengths.values()) if len(self.letters) < 2 else 0
+        return self.of_lengths(lengths, self.leading((rows,) if rows else ()))
+
+    def wide(self, rng: np.random.Generator) -> Iterator[Shapes]:
+        """Beside lengths of 2, so many rows; and one letter of that length, of those that the op
+        takes."""
+        short = dict.fromkeys(self.letters, 2)
+        if self.ranked:
+            yield self.of_lengths(short, self.leading((WIDE,)))
+        for letter in rng.permutation(self.letters):
+            shapes = self.of_lengths({**short, str(letter): WIDE}, self.leading((2,)))
+            if self.takes(shapes):
+                yield shapes
+                return
+
+    def leading(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+        """The lengths of the leading axes, for a number of axes that the kernel takes: axes are
+        left out, or axes of length 2 added."""
+        if not self.domain.axes or len(rows) in self.domain.axes:
+            return rows
+        number = min(self.domain.axes, key=lambda count: (abs(count - len(rows)), count))
+        return (*(2,) * (number - len(rows)), *rows[len(rows) - min(number, len(rows)) :])
+
+    def of_lengths(
+        self, lengths: Mapping[str, int], rows: tuple[int, ...]
+    ) -> dict[str, tuple[int, ...]]:
+        return {
+            name: (*(rows if argument.rows else ()), *(lengths[x] for x in argument.own))
+            for name, argument in self.arguments.items()
+        }
+
+    def _length(
+        self, letter: str, rng: np.random.Generator, pool: Sequence[int], longest: int
+    ) -> int:
+        allowed = self.domain.lengths.get(letter)
+        fitting = [n for n in pool if n <= longest] or [max(min(longest, 4), 1)]
+        return int(rng.choice(allowed or fitting))
+
+    def _lengths(self, others: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
+        return {x: int(rng.choice(self.domain.lengths.get(x) or [n])) for x, n in others.items()}
+
+
+def _product(rows: Sequence[int], lengths: Mapping[str, int]) -> int:
+    return math.prod(rows) * math.prod(lengths.values())

@@ -25,7 +25,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import data, precision, running, shapes
+from refkernels.judging import data, precision, questions, running
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
@@ -173,7 +173,7 @@ def test_a_seed_draws_the_same_inputs_again() -> None:
 def test_shapes_make_no_more_work_than_their_round_allows(op: str) -> None:
     drawer = Drawer(registry.get(op), "forward", "float32")
     rng, seen = np.random.default_rng(3), set()
-    for size, work in enumerate(shapes.WORK):
+    for size, work in enumerate(questions.WORK):
         for _ in range(20):
             rows, letters = (), {}
             for name, shape in drawer.shapes.drawn(rng, size).items():
@@ -183,7 +183,7 @@ def test_shapes_make_no_more_work_than_their_round_allows(op: str) -> None:
                 rows = shape[: len(shape) - own] if argument.rows else rows
             assert math.prod(rows) * math.prod(letters.values()) <= work
             seen |= {max(letters.values())}
-    assert len(seen & set(shapes.LENGTHS[2])) > 1
+    assert len(seen & set(questions.LENGTHS[2])) > 1
     tiles = [max(c.floats.values(), key=np.size).ndim for c in drawer.long(rng, 0)]
     assert op != "matmul" or 2 in tiles  # not batches alone
 

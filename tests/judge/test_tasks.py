@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from refkernels import registry
 from refkernels.cli.app import app
-from refkernels.judging import challenges, tasks
+from refkernels.judging import questions, tasks
 from refkernels.judging.challenges import Drawer
 from refkernels.programs.program import Larger
 from refkernels.testing import judge, junit
@@ -107,7 +107,7 @@ def test_integers_that_are_equal_shrink_together_and_a_norm_keeps_its_numbers(
     assert program.sizes == sizes
     given = [item.tensor.shape for item in program.inputs if item.kind == "input"]
     assert given == [(8, length, places), (length, places)]
-    monkeypatch.setattr(challenges, "ELEMENTS", (1, 1, 1))  # the example is larger than a round's
+    monkeypatch.setattr(questions, "ELEMENTS", (1, 1, 1))  # the example is larger than a round's
     drawer = Drawer(op, "forward", "float32")
     assert [*drawer.roles.arguments] == ["x", "target"]  # the parameters have their own values
     assert [c.inputs["x"].shape for c in drawer.typicals(np.random.default_rng(8))] == given[:1] * 2
