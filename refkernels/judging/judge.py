@@ -108,10 +108,8 @@ def judge(
     asked = partial((examinations or Examinations()).of, record, direction, dtype, drawn_seed)
     domain = KernelDomain(frozenset(), lengths or {}, dtypes, shapes, AXES, allow_overflow, finite)
     _check_domain(asked(domain).drawer)
-    with (
-        JudgedKernel(framework, environments.find(spec), device, environment=settings) as running,
-        warnings.catch_warnings(record=True) as told,
-    ):
+    running = JudgedKernel(framework, environments.find(spec), device, environment=settings)
+    with running, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         examination, first = _examination(running, asked, domain)
         course = Course(examination, running=running, start=start, limit=limit)

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from refkernels.frameworks.catalog import Framework
 from refkernels.frameworks.cells import Cell, CellCall, CellReply, CellSession
-from refkernels.frameworks.environments import Interpreter
 from refkernels.judging.standard import Challenge
 
 STARTING = 0.2  # seconds, of a process that is shared: its kernel is compiled, or a library loaded
@@ -40,37 +39,30 @@ for name in sys.argv[1:]:
 """
 
 
-class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
-    """A kernel in its cell. `outside`: it has touched memory outside of its arrays; `hung`: the
-    reply that did not come in time; `flushes`: as in its replies; `replaced`: the functions of
-    other modules that it replaces; `guarded`: whether its arrays lie between protected pages of the
-    CPU's memory."""
+class JudgedKernel(Cell):
+    """A kernel's cell, and how it is asked. `outside`: it has touched memory outside of its arrays;
+    `hung`: the reply that did not come in time; `flushes`: as in its replies; `replaced`: the
+    functions of other modules that it replaces; `guarded`: whether its arrays lie between protected
+    pages of the CPU's memory."""
 
-    def __init__(
-        self,
-        framework: Framework,
-        interpreter: Interpreter,
-        device: str,
-        seconds: float = 10.0,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        self._cell = Cell(framework, interpreter, device, seconds, environment)
-        self._python, self._environment = interpreter.python, {**os.environ, **(environment or {})}
-        self.guarded = self._cell.forks
-        self.compiled = bool((framework.kernel or {}).get("abi"))
-        self.outside = False
-        self.hung: CellReply | None = None
-        self.flushes: str | None = None
-        self.replaced: tuple[str, ...] = ()
-        self.answered = 0
-        self._shared: bool | None = None
-        self._keeps = True
-        self._stack, self._left = contextlib.ExitStack(), 0
-        self._session: CellSession | None = None
+    outside = False
+    hung: CellReply | None = None
+    flushes: str | None = None
+    replaced: tuple[str, ...] = ()
+    answered = 0
+    _shared: bool | None = None
+    _keeps = True
+    _left = 0
+    _session: CellSession | None = None
 
-    def __exit__(self, *exception: object) -> None:
+    def __init__(self, framework: Framework, *arguments: Any, **options: Any) -> None:
+        self._stack = contextlib.ExitStack()
+        super().__init__(framework, *arguments, **options)
+        self.guarded, self.compiled = self.forks, bool((framework.kernel or {}).get("abi"))
+
+    def close(self) -> None:
         self._end()
-        self._cell.close()
+        super().close()
 
     def answer(self, challenge: Challenge) -> CellReply:
         """The answer of a fresh process, or of one that has answered a few other challenges."""
@@ -81,8 +73,8 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
         reply = self._once(call)
         if reply.status in ("error", "killed"):
             reply = self._again(call, reply)
-        if reply.status == "timeout" and self._cell.forks:
-            self._cell.forks = False
+        if reply.status == "timeout" and self.forks:
+            self.forks = False
             reply = self._once(call)
         if reply.status == "timeout":
             self.hung = reply
@@ -99,7 +91,7 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
 
         def answered() -> list[CellReply]:
             replies, begin = list[CellReply](), math.inf
-            session = self._session or self._stack.enter_context(self._cell.session())
+            session = self._session or self._stack.enter_context(self.session())
             for call in calls:
                 begin = time.monotonic() if len(replies) == fewest else begin
                 if session.over or time.monotonic() - begin > seconds:
@@ -127,10 +119,10 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
     def _surviving(self, ask: Callable[[], list[CellReply]]) -> list[CellReply]:
         """What a process answers. A fork of a kept one that dies may lack what its library had:
         another that is no such fork is asked, and none is kept from then on."""
-        kept, replies = self._cell.warm, ask()
+        kept, replies = self.warm, ask()
         if kept and replies and replies[-1].status in ("killed", "timeout"):
             self._keeps, self._shared = False, None
-            self._cell.restart()
+            self.restart()
             replies = ask()
         return replies
 
@@ -144,7 +136,7 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
                 return reply
         self._end()
         begin = time.monotonic()
-        session = self._stack.enter_context(self._cell.session())
+        session = self._stack.enter_context(self.session())
         reply = session.call(call)
         if self._shared is None and reply.status == "ok":
             first, begin = time.monotonic() - begin, time.monotonic()
@@ -159,9 +151,9 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
     @property
     def _may_be_kept(self) -> bool:
         """Whether later processes may be forks of the one that is shared."""
-        cell, session = self._cell, self._session
+        session = self._session
         alone = session is not None and session.one_thread and not session.over
-        return alone and self._keeps and cell.forks and not cell.warm
+        return alone and self._keeps and self.forks and not self.warm
 
     def _end(self) -> None:
         """End the process that is shared. The first one is kept, for forks of it."""
@@ -173,13 +165,13 @@ class JudgedKernel(contextlib.AbstractContextManager["JudgedKernel"]):
 
     def _again(self, call: CellCall, reply: CellReply) -> CellReply:
         """Repeat the call on writable inputs, and with the arrays against the other page."""
-        if not self._cell.writable:
-            self._cell.writable = True
+        if not self.writable:
+            self.writable = True
             other = self._once(call)
             if other.status == "ok":
-                self._cell.writable = not other.written
+                self.writable = not other.written
                 return other
-            self._cell.writable = False
+            self.writable = False
         if reply.signal in _FAULTS:
             other = self._once(replace(call, before=not call.before))
             self.outside |= other.status == "ok" and self._once(call).signal in _FAULTS

@@ -332,7 +332,7 @@ def test_later_processes_are_forks_of_the_first_that_has_compiled(
         replies = [kernel.answer(challenge)]
         kept = [kernel.calls([running.call_of(challenge, 1)] * 2) for _ in range(2)]
         assert {reply.status for reply in [*replies, *kept[0], *kept[1]]} == {"ok"}
-        assert kernel._cell.warm == (way == "counted")
+        assert kernel.warm == (way == "counted")
         counts = [reply.outputs["y"].flat[0] for reply in (*replies, *kept[0], *kept[1])]
         later = [1, 2] if way == "unkept" else [3, 4]
         assert way == "forkless" or counts == [1, 3, 4, *later]
