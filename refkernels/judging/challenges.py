@@ -18,17 +18,16 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.judging import data, questions
-from refkernels.judging.data import InputRoles, Numbers, Shapes
+from refkernels.judging.data import InputRoles, Numbers, Rng, Shapes
 from refkernels.judging.questions import ANYTHING, Built, KernelDomain, elements, is_float
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 from refkernels.ops.canonical import lengths_of
 from refkernels.ops.function_formulas import definition
-from refkernels.ops.letters import ROWS, Argument
+from refkernels.ops.letters import ROWS, Argument, Signature
 
 Array = npt.NDArray[Any]
 Named = Mapping[str, Any]
-Rng = np.random.Generator
 _NAMES = """typical exact one_hot powers two_valued positive scales ordered graded shifted negative
 mixed special"""
 FAMILIES = {name: Numbers(name, getattr(data, name)) for name in _NAMES.split()}
@@ -52,6 +51,10 @@ class Drawer:
         """The op's own cases."""
         return questions.cases_of(self.op, self.direction, self.dtype, self.domain)
 
+    @property
+    def signature(self) -> Signature:
+        return definition(self.op).of(self.direction).signature
+
     @cached_property
     def roles(self) -> InputRoles:
         """Positive is an input that is never negative with the op's own params; if it is nowhere
@@ -66,11 +69,13 @@ class Drawer:
         )
         negative = {name: sign for _, name, sign in signs}  # the last is the one that counts
         positive = frozenset(name for name, sign in negative.items() if not sign)
-        roles = data.roles_of(self.op, self.direction, positive)
-        out = self.domain.left_out
-        known = ((n, a, "".join(a.own)) for n, a in roles.arguments.items() if n not in out)
+        out, takes, gives = self.domain.left_out, self.signature.takes, self.signature.gives
+        known = ((n, a, "".join(a.own)) for n, a in takes.items() if n not in out)
         taken = {n: a for n, a, own in known if n in given or not (a.optional and own.isdigit())}
-        return replace(roles, arguments=taken)
+        first, letters = next(iter(gives)), {x for a in takes.values() for x in a.own}
+        related = frozenset(x for x in letters if self.signature.role(first, x) != "free")
+        cotangent = self.op.cotangent if self.direction == "backward" else None
+        return InputRoles(taken, related, positive, cotangent)
 
     @cached_property
     def below_one(self) -> set[str]:
@@ -206,8 +211,7 @@ class Drawer:
         if not given:
             return
         try:
-            signature = definition(self.op).of(self.direction).signature
-            lengths, rows = lengths_of(signature, self._empty(given))
+            lengths, rows = lengths_of(self.signature, self._empty(given))
             whole = self.shapes.of_lengths(lengths, rows) | given
         except (KeyError, ValueError):
             whole = {}

@@ -35,12 +35,11 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.formats import BINARY32, Format
-from refkernels.op import Direction, Op
-from refkernels.ops.function_formulas import definition
 from refkernels.ops.letters import Argument
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
+Rng = np.random.Generator
 Shapes = Mapping[str, tuple[int, ...]]
 FEW = 64  # numbers of a row
 PEAK = 1536.0  # whose exponential no format holds, nor that of what is left of it by another pivot
@@ -55,8 +54,8 @@ class InputRoles:
 
     arguments: Mapping[str, Argument]
     letters: frozenset[str]
-    positive: frozenset[str] = frozenset()
-    cotangent: str | None = None
+    positive: frozenset[str]
+    cotangent: str | None
 
     @cached_property
     def related(self) -> dict[str, tuple[int, ...]]:
@@ -77,17 +76,7 @@ class InputRoles:
         return next((name for name, axes in self.related.items() if axes), None)
 
 
-def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset()) -> InputRoles:
-    """The roles of an op's arrays, by its signature."""
-    cotangent = op.cotangent if direction == "backward" else None
-    signature = definition(op).of(direction).signature
-    first, takes = next(iter(signature.gives)), dict(signature.takes)
-    letters = {x for argument in takes.values() for x in argument.own}
-    related = frozenset(x for x in letters if signature.role(first, x) != "free")
-    return InputRoles(takes, related, positive, cotangent)
-
-
-Draw = Callable[[np.random.Generator, Shapes, InputRoles, Format], dict[str, Doubles]]
+Draw = Callable[[Rng, Shapes, InputRoles, Format], dict[str, Doubles]]
 
 
 class Numbers(NamedTuple):
@@ -97,7 +86,7 @@ class Numbers(NamedTuple):
     draw: Draw
 
 
-def _each(draw: Callable[[np.random.Generator, tuple[int, ...]], Doubles]) -> Draw:
+def _each(draw: Callable[[Rng, tuple[int, ...]], Doubles]) -> Draw:
     """Every array by itself."""
     return lambda rng, shapes, *_: {name: draw(rng, shape) for name, shape in shapes.items()}
 
@@ -110,7 +99,7 @@ powers = _each(
 )
 
 
-def exact(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def exact(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Odd integers of more bits than a narrower format has in the first input; -1, 0 and 1 in the
     others. All sums stay below 2^p with the accumulator's p: in a longer row, the remaining places
     of the first input are 0."""
@@ -137,10 +126,10 @@ def longest_exact(format: Format) -> int:
     return min(2 ** (accumulator - bits), int(format.max / 2**bits))
 
 
-def _of_rows(change: Callable[[np.random.Generator, Doubles], None]) -> Draw:
+def _of_rows(change: Callable[[Rng, Doubles], None]) -> Draw:
     """Typical numbers, of which the rows of the first input with rows are changed."""
 
-    def draw(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+    def draw(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
         drawn = typical(rng, shapes, roles, format)
         if (name := roles.first or "") in shapes and drawn[name].size:
             change(rng, _rows(drawn[name], roles.along[name]))
@@ -150,12 +139,12 @@ def _of_rows(change: Callable[[np.random.Generator, Doubles], None]) -> Draw:
 
 
 @_of_rows
-def one_hot(rng: np.random.Generator, rows: Doubles) -> None:
+def one_hot(rng: Rng, rows: Doubles) -> None:
     hot = rng.integers(0, rows.shape[-1], rows.shape[:-1])
     rows[...] = np.where(np.arange(rows.shape[-1]) == hot[..., None], 4.0 * rows, 0.0)
 
 
-def few_rows(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def few_rows(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Few rows of the cotangent count, so that a gradient summed over all rows has few terms."""
     drawn = typical(rng, shapes, roles, format)
     if (name := roles.cotangent or "") in shapes and drawn[name].ndim:
@@ -167,7 +156,7 @@ def few(void: float) -> Draw:
     """Beside a void that is not 0, the largest number of a row lies inside, or at an end."""
 
     @_of_rows
-    def draw(rng: np.random.Generator, rows: Doubles) -> None:
+    def draw(rng: Rng, rows: Doubles) -> None:
         n = rows.shape[-1]
         rows[..., ~_kept(rng, n, FEW)] = void
         number = rng.permutation(rows[..., 0].size).reshape(rows.shape[:-1])
@@ -177,7 +166,7 @@ def few(void: float) -> Draw:
     return draw
 
 
-def _kept(rng: np.random.Generator, n: int, count: int) -> npt.NDArray[np.bool_]:
+def _kept(rng: Rng, n: int, count: int) -> npt.NDArray[np.bool_]:
     """So many of n places: at both ends, where tiles are missed, and between."""
     kept, ends = np.zeros(n, np.bool_), min(count // 4, n // 2)
     kept[:ends] = kept[n - ends :] = True
@@ -186,7 +175,7 @@ def _kept(rng: np.random.Generator, n: int, count: int) -> npt.NDArray[np.bool_]
 
 
 @_of_rows
-def two_valued(rng: np.random.Generator, rows: Doubles) -> None:
+def two_valued(rng: Rng, rows: Doubles) -> None:
     n, batch = rows.shape[-1], (*rows.shape[:-1], 1)
     parts = rng.integers(1, max(n, 2), batch)
     middle = rng.choice((0.0, 1.0, -3.0, 10.0), batch)
@@ -195,24 +184,24 @@ def two_valued(rng: np.random.Generator, rows: Doubles) -> None:
 
 
 @_of_rows
-def ordered(rng: np.random.Generator, rows: Doubles) -> None:
+def ordered(rng: Rng, rows: Doubles) -> None:
     rows.sort()
     rows[...] = np.where(rng.random((*rows.shape[:-1], 1)) < 0.5, rows, rows[..., ::-1])
 
 
 @_of_rows
-def throughout(rng: np.random.Generator, rows: Doubles) -> None:
+def throughout(rng: Rng, rows: Doubles) -> None:
     number = np.arange(math.prod(rows.shape[:-1])).reshape(rows.shape[:-1])
     for k, value in enumerate((-math.inf, -(2.0**30), math.inf, 2.0**30)):
         rows[number % 5 == k] = value
 
 
-def alike(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def alike(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     of_shape = {shape: rng.standard_normal(shape) for shape in shapes.values()}
     return {name: of_shape[shape].copy() for name, shape in shapes.items()}
 
 
-def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def scales(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     most = {5: 6, 8: 30, 11: 200}[(format.emax + 1).bit_length()]
     if len(shapes) == 1:
         most = max(most, format.emax // 2 - 4 if roles.first else format.emax - 2)
@@ -226,7 +215,7 @@ def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: 
     return drawn
 
 
-def graded(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def graded(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Products of like size, where the first input's numbers differ by 2^20 from place to place,
     and the others' in the opposite sense."""
     most = min(format.p // 2, 10)
@@ -246,7 +235,7 @@ def graded(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: 
     return drawn
 
 
-def shifted(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def shifted(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     most = format.p // 2
     drawn = typical(rng, shapes, roles, format)
     name = roles.first or ""
@@ -256,7 +245,7 @@ def shifted(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
     return drawn
 
 
-def negative(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def negative(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     drawn = positive(rng, shapes, roles, format)
     if roles.first is None:
         return {name: -array for name, array in drawn.items()}
@@ -268,7 +257,7 @@ def negative(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format
 def small(base: Draw, share: float) -> Draw:
     """The first input by 2^-6 to 2^-12, a share of the times: an eps, or a cut, shows there."""
 
-    def draw(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+    def draw(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
         arrays, name = base(rng, shapes, roles, format), roles.first or next(iter(shapes))
         if name in arrays and rng.random() < share:
             arrays[name] = arrays[name] * np.exp2(-rng.integers(6, 13))
@@ -277,7 +266,7 @@ def small(base: Draw, share: float) -> Draw:
     return draw
 
 
-def mixed(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def mixed(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Rows of several families side by side, and constant rows and rows of zeros among them."""
     kinds = (typical, two_valued, scales, one_hot, shifted)
     drawn = [draw(rng, shapes, roles, format) for draw in kinds]
@@ -297,7 +286,7 @@ def mixed(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: F
     return result
 
 
-def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+def special(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Special values in the first input, of a different kind in each row; every fourth row has
     none. Elements that have nothing to do with each other take all kinds in turn. A cotangent has
     none: whether an infinite one gives NaN or infinity depends on the form."""
@@ -330,7 +319,7 @@ def with_special(shapes: Shapes, roles: InputRoles) -> str | None:
 def nan_in(name: str) -> Draw:
     """NaN in a few places of one input, where others have zeros: NaN times 0 is NaN."""
 
-    def draw(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+    def draw(rng: Rng, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
         drawn = typical(rng, shapes, roles, format)
         for other, array in drawn.items():
             if other != name:

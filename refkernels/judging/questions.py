@@ -19,7 +19,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import with_default_fenv
-from refkernels.judging.data import Shapes, longest_exact
+from refkernels.judging.data import Rng, Shapes, longest_exact
 from refkernels.op import Case, Direction, Op, core
 from refkernels.ops.function_formulas import definition
 from refkernels.ops.letters import Argument
@@ -162,11 +162,7 @@ class ShapeDrawer:
         return any(argument.rows for argument in self.arguments.values())
 
     def drawn(
-        self,
-        rng: np.random.Generator,
-        size: int,
-        exact: bool = False,
-        leading: tuple[int, ...] | None = None,
+        self, rng: Rng, size: int, exact: bool = False, leading: tuple[int, ...] | None = None
     ) -> Shapes:
         """Shapes for a family: lengths drawn by letter, with no more work than the round allows;
         half of them whole tiles, for which kernels have other ways."""
@@ -178,14 +174,19 @@ class ShapeDrawer:
         if not self.coupled and leading is None:
             rows = (*rows, int(rng.choice(LENGTHS[2])))  # each number is a question of its own
         rows = self.leading(rows)
-        lengths = {x: self._length(x, rng, usual, longest) for x in self.letters}
+
+        def length(letter: str, pool: Sequence[int]) -> int:
+            fitting = [n for n in pool if n <= longest] or [max(min(longest, 4), 1)]
+            return int(rng.choice(self.domain.lengths.get(letter) or fitting))
+
+        lengths = {x: length(x, usual) for x in self.letters}
         for letter in rng.permutation(self.letters * TRIES):  # one after another is made short
             if _product(rows, lengths) <= WORK[size]:
                 break
-            lengths[str(letter)] = self._length(letter, rng, SHORT, longest)
+            lengths[str(letter)] = length(letter, SHORT)
         return self.of_lengths(lengths, rows)
 
-    def odd(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
+    def odd(self, rng: Rng, size: int) -> Iterator[Shapes]:
         """The length of each letter in turn 1, 0 and a large prime, and a multiple of
         tiles; no rows; a row without axis; many axes, one of length 1."""
         free = [x for x in self.letters if x not in self.domain.lengths]
@@ -206,7 +207,7 @@ class ShapeDrawer:
         for lengths, rows in plan:
             yield self.of_lengths(self._lengths({**others, **lengths}, rng), rows)
 
-    def alike(self, rng: np.random.Generator, axes: int = 0) -> Shapes:
+    def alike(self, rng: Rng, axes: int = 0) -> Shapes:
         """One length for all letters, and for so many leading axes, or for the rows of one letter,
         a whole tile of a few: no axis tells its name."""
         n = TILE if len(self.letters) < 4 else int(rng.choice(SHORT))
@@ -214,9 +215,7 @@ class ShapeDrawer:
         rows = (n,) * axes or (() if len(self.letters) > 1 else (2, n))
         return self.of_lengths(lengths, self.leading(rows))
 
-    def long(
-        self, rng: np.random.Generator, size: int, related: Container[str]
-    ) -> Iterator[Shapes]:
+    def long(self, rng: Rng, size: int, related: Container[str]) -> Iterator[Shapes]:
         """One letter, a related one if any is, as long as in large models, beside short ones, with
         a leading axis and without one, in turn, as what follows; each letter one shorter than whole
         tiles, and one longer than a tile, where one term more or less shows; whole tiles; each
@@ -252,7 +251,7 @@ class ShapeDrawer:
         rows = elements // math.prod(lengths.values()) if len(self.letters) < 2 else 0
         return self.of_lengths(lengths, self.leading((rows,) if rows else ()))
 
-    def wide(self, rng: np.random.Generator) -> Iterator[Shapes]:
+    def wide(self, rng: Rng) -> Iterator[Shapes]:
         """Beside lengths of 2, so many rows; and one letter of that length, of those that the op
         takes."""
         short = dict.fromkeys(self.letters, 2)
@@ -272,22 +271,11 @@ class ShapeDrawer:
         number = min(self.domain.axes, key=lambda count: (abs(count - len(rows)), count))
         return (*(2,) * (number - len(rows)), *rows[len(rows) - min(number, len(rows)) :])
 
-    def of_lengths(
-        self, lengths: Mapping[str, int], rows: tuple[int, ...]
-    ) -> dict[str, tuple[int, ...]]:
-        return {
-            name: (*(rows if argument.rows else ()), *(lengths[x] for x in argument.own))
-            for name, argument in self.arguments.items()
-        }
+    def of_lengths(self, lengths: Mapping[str, int], rows: tuple[int, ...]) -> dict[str, Any]:
+        each = self.arguments.items()
+        return {n: (*rows[: a.rows * len(rows)], *(lengths[x] for x in a.own)) for n, a in each}
 
-    def _length(
-        self, letter: str, rng: np.random.Generator, pool: Sequence[int], longest: int
-    ) -> int:
-        allowed = self.domain.lengths.get(letter)
-        fitting = [n for n in pool if n <= longest] or [max(min(longest, 4), 1)]
-        return int(rng.choice(allowed or fitting))
-
-    def _lengths(self, others: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
+    def _lengths(self, others: Mapping[str, int], rng: Rng) -> dict[str, int]:
         return {x: int(rng.choice(self.domain.lengths.get(x) or [n])) for x, n in others.items()}
 
 

@@ -108,6 +108,7 @@ def judge_candidate(
             return not_judged(kernel, op.name, why, **known)
         judgement = judge(target(candidate, cls), op, finite=not model.right, **settings)
     if judgement.right and judgement.dtype == program.dtype:
+        settings.get("progress", lambda *_: None)(0, len(program.larger), "own sizes")
         asks = {"file": candidate, "cls": cls, "device": settings.get("device") or "cpu"}
         judgement = _at_own_sizes(judgement, program, task, asks)
     return replace(judgement, kernel=kernel, task=asked)
