@@ -108,12 +108,11 @@ class Drawer:
         for name in self._other_inputs:
             yield from self.some(Numbers("special", data.nan_in(name)), rng, size)
         if self.free:
-            for shapes in self.shapes.odd(rng, size):
-                yield from self._drawn(Numbers("shapes", data.typical), rng, shapes)
+            yield from self._drawn(Numbers("shapes", data.typical), rng, self.shapes.odd(rng, size))
             yield from self.alike(rng)
             strides = Numbers("strides", data.typical)
             for axes, alike, layout in data.LAYOUTS:
-                square = self._drawn(strides, rng, self.shapes.alike(rng))
+                square = self._drawn(strides, rng, [self.shapes.alike(rng)])
                 for like in square if alike else self._tried(strides, rng, 0):
                     laid = {n: layout(a) for n, a in like.floats.items() if a.ndim >= axes}
                     if laid:
@@ -129,7 +128,7 @@ class Drawer:
         """Zeros, small and equal inputs and rows on scales of their own, all axes of one length."""
         small = data.small(data.typical, 1.0)
         for axes, draw in (0, data.zeros), (2, data.alike), (1, data.scales), (0, small):
-            yield from self._drawn(Numbers("shapes", draw), rng, self.shapes.alike(rng, axes))
+            yield from self._drawn(Numbers("shapes", draw), rng, [self.shapes.alike(rng, axes)])
 
     def wide(self, rng: Rng) -> Iterator[Challenge]:
         """More rows than 16 bits count, and a letter of such a length: indices overflow there."""
@@ -158,20 +157,14 @@ class Drawer:
                 yield replace(c, family="long", name=f"long: {c.name}")
 
     def _of_length(
-        self,
-        family: Numbers,
-        rng: Rng,
-        shapes: Iterable[Shapes],
-        axes: Sequence[str],
-        least: int,
+        self, family: Numbers, rng: Rng, shapes: Iterable[Shapes], axes: Sequence[str], least: int
     ) -> Iterator[Challenge]:
         """In these shapes; if the cases give them, in those of the smallest case of which one of
         these axes, the first leading one or a letter, can be repeated until it is so long."""
-        if self.free:
-            for drawn in shapes:
-                yield from self._drawn(family, rng, drawn)
-            return
-        fitting = sorted(self._fitting(0), key=lambda built: elements(built[0]))
+        yield from self._drawn(family, rng, shapes) if self.free else ()
+        fitting = (
+            [] if self.free else sorted(self._fitting(0), key=lambda built: elements(built[0]))
+        )
         for (inputs, params), axis in itertools.product(fitting, axes):
             longer = self._repeated(inputs, axis, least)
             if least <= elements(longer) <= questions.MOST and self._takes(longer, params):
@@ -315,7 +308,7 @@ class Drawer:
         family = Numbers("timed", data.typical)
         drawn = self._on_case(family, rng, 1)
         if self.free:
-            drawn = self._drawn(family, rng, self.shapes.large(TIMED))
+            drawn = self._drawn(family, rng, [self.shapes.large(TIMED)])
         for first in itertools.chain(self.own(rng, TIMED), drawn):
             return [first, *(self.again(first, "typical", rng) for _ in range(5))]
         return []
@@ -344,16 +337,16 @@ class Drawer:
     def _format(self) -> formats.Format:
         return formats.get(self.dtype)
 
-    def _drawn(self, family: Numbers, rng: Rng, shapes: Shapes) -> Iterator[Challenge]:
-        """The challenge, unless the op refuses these shapes."""
-        if self._takes(self._empty(shapes)):
-            yield self._challenge(family.name, self.filled(family, rng, shapes))
+    def _drawn(self, family: Numbers, rng: Rng, shapes: Iterable[Shapes]) -> Iterator[Challenge]:
+        """The challenges in those of these shapes that the op takes."""
+        for drawn in shapes:
+            if self._takes(self._empty(drawn)):
+                yield self._challenge(family.name, self.filled(family, rng, drawn))
 
     def _tried(self, family: Numbers, rng: Rng, size: int, **given: Any) -> Iterator[Challenge]:
         """The challenge of the first drawn shapes that the op takes."""
         shapes = (self.shapes.drawn(rng, size, **given) for _ in range(questions.TRIES))
-        drawn = (challenge for s in shapes for challenge in self._drawn(family, rng, s))
-        yield from itertools.islice(drawn, 1)
+        yield from itertools.islice(self._drawn(family, rng, shapes), 1)
 
     def _empty(self, shapes: Shapes) -> dict[str, Array]:
         """Arrays without memory of their own: those of a refused convolution may be large."""
