@@ -123,9 +123,7 @@ def elements(inputs: Mapping[str, Any]) -> int:
 
 
 def shape_of(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"of {len(value)}"
-    return "(" + ", ".join(map(str, value.shape)) + ("," if value.ndim == 1 else "") + ")"
+    return f"of {len(value)}" if isinstance(value, list | tuple) else str(value.shape)
 
 
 def with_marker(inputs: Mapping[str, Any], before: Any, after: Any) -> dict[str, Any]:

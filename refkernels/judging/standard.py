@@ -302,14 +302,12 @@ class Standard:
             over = {"over_bound": summary.max_ratio, "form": form}
             return self.challenge.reason(kind, name, **found, **over)
 
-        for kind, count, place in (
-            ("special", "special_value_mismatches", summary.first_mismatch),
-            ("bound", "beyond_bound", summary.worst_ratio),
-        ):
-            if summary.counts[count]:
-                return fault(kind, summary.counts[count], place)
+        if mismatches := summary.counts["special_value_mismatches"]:
+            return fault("special", mismatches, summary.first_mismatch)
+        if outside := summary.counts["beyond_bound"]:
+            return fault("bound", outside, summary.worst_ratio)
         differing = (got != right) & ~(np.isnan(to_float64(got)) & np.isnan(to_float64(right)))
-        if differing.any() and self.exact(name):
+        if differing.any() and name in self.exact:
             return fault("bits", differing)
         if weighed.broken:
             return fault("invariant", weighed.where)
@@ -320,24 +318,19 @@ class Standard:
                 return fault("avoidable_range" if stays else "range", where, form=stays)
         return None
 
-    def exact(self, name: str) -> bool:
-        """Whether every right order of sums gives the same bits of an output."""
-        challenge = self.challenge
-        summed = name in challenge.op.sums or challenge.op.total == "sum"
-        return challenge.exact and summed and self._sums_that_fit[name]
-
     @cached_property
-    def _sums_that_fit(self) -> dict[str, bool]:
-        """By output, whether the sums of its terms' absolute values stay below 2^p, so that no
-        partial sum of these integers rounds. The op itself computes them."""
-        asked = self.challenge
+    def exact(self) -> set[str]:
+        """The outputs of which every right order of sums gives the same bits: the sums of their
+        terms' absolute values, which the op itself computes, stay below 2^p, so that no partial sum
+        of these integers rounds."""
+        asked, op = self.challenge, self.challenge.op
+        if not asked.exact:
+            return set()
         sizes = {n: np.abs(to_float64(array)) for n, array in asked.floats.items()}
-        question = {**asked.inputs, **sizes}, asked.params, BINARY64
+        sums = op.plain(asked.direction, {**asked.inputs, **sizes}, asked.params, BINARY64)
         limit = 2.0 ** min(max(asked.format.p, BINARY32.p), 52)
-        return {
-            name: bool(np.max(np.abs(array), initial=0.0) < limit)
-            for name, array in asked.op.plain(asked.direction, *question).items()
-        }
+        below = {n for n, array in sums.items() if np.max(np.abs(array), initial=0.0) < limit}
+        return {name for name in below if name in op.sums or op.total == "sum"}
 
     @cached_property
     def others(self) -> dict[str, list[Array]]:

@@ -142,7 +142,7 @@ def shown(challenges: tuple[Challenge, ...], seconds: float = math.inf) -> Shown
 def _tolerated(challenge: Challenge) -> dict[str, float]:
     """By output, the error of another way to compute the same: a few times that of the plain
     algorithm and of the first form, and of a rounding."""
-    answers = _plain(challenge), _computed(challenge, _formula(challenge))
+    answers = _plain(challenge), _computed(challenge)
     u = 2.0 * challenge.format.u
     return {
         n: _NEAR * max([u * _distance(0.0, r), *(_distance(a[n], r) for a in answers if n in a)])
@@ -167,7 +167,7 @@ def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
             if usable.any():
                 steps = ulp(right[usable], standard.formats[name])
                 least = max(float(np.min(standard.bound[name][usable] / steps)), 0.5)
-                limit = 1.0 if standard.exact(name) else least
+                limit = 1.0 if name in standard.exact else least
                 smallest[name] = min(smallest.get(name, np.inf), limit)
     return smallest
 
@@ -188,13 +188,10 @@ def _plain(c: Challenge, model: precision.PrecisionModel | None = None) -> Outpu
     return c.op.plain(c.direction, c.inputs, c.params, c.format)
 
 
-def _formula(challenge: Challenge) -> Formula:
-    return next(iter(definition(challenge.op).of(challenge.direction).forms.values()))
-
-
-def _computed(c: Challenge, formula: Formula) -> Outputs:
-    """A formula in the challenge's format."""
-    return definition(c.op).computed(c.direction, formula, c.inputs, c.params, c.format)
+def _computed(c: Challenge, formula: Formula | None = None) -> Outputs:
+    """A formula in the challenge's format, by default the op's first."""
+    known, question = definition(c.op), (c.inputs, c.params, c.format)
+    return known.computed(c.direction, formula or known.first(c.direction), *question)
 
 
 def _faulty(fault: Any, challenge: Challenge) -> Outputs:
@@ -211,6 +208,7 @@ def _edited(kind: str, challenge: Challenge) -> Outputs:
         return found[len(found) // 2].changes
 
     try:
-        return _computed(challenge, Whole(edits.edited(_formula(challenge), rule)))
+        first = definition(challenge.op).first(challenge.direction)
+        return _computed(challenge, Whole(edits.edited(first, rule)))
     except (ValueError, TypeError, IndexError):  # no place here, or an axis of another length
         return {}
