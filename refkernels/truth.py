@@ -81,7 +81,8 @@ class Truth:
         An op's bound holds for inputs within the format's range; `with_underflow` extends it.
         """
         target = format or self.format
-        return with_underflow(self._bound_in(target), target, self.inputs)
+        bounds = self.range_limits(target).bound_in(target)  # which reads it once
+        return with_underflow(bounds, target, self.inputs)
 
     def range_limits(self, format: Format | None = None) -> RangeLimits:
         """What limits answers in the truth's format, or in another, besides rounding."""
@@ -106,10 +107,7 @@ class Truth:
 
     def attainable(self, output: str) -> tuple[dict[str, Doubles], ...]:
         """The bounds of an output by form, in groups: `Op.attainable`."""
-        groups = (
-            {form: bounds[output] for form, bounds in group.items()} for group in self._attained
-        )
-        return tuple(group for group in groups if group)
+        return tuple({n: b[output] for n, b in forms.items()} for forms in self._attained if forms)
 
     @cached_property
     def _attained(self) -> tuple[dict[str, dict[str, Doubles]], ...]:
