@@ -68,10 +68,8 @@ class Truth:
         formulas = self.op.formulas
         covered = formulas is not None and formulas.widest
         forms = self._forms if format == self.format and not covered else {}
-        largest = {
-            name: np.maximum.reduce([bounds[name] for bounds in forms.values()])
-            for name in next(iter(forms.values()), {})
-        }
+        names = next(iter(forms.values()), {})
+        largest = {n: np.maximum.reduce([bounds[n] for bounds in forms.values()]) for n in names}
         return largest or self._named(self._solution.bound(format))
 
     def reach(self, format: Format | None = None) -> Mapping[str, Doubles]:
@@ -89,8 +87,12 @@ class Truth:
         target = format or self.format
         if target not in self._limits:
             question = self.op, self.direction, self.inputs, self.params
-            self._limits[target] = RangeLimits(*question, target, cache(self._bound_in))
+            self._limits[target] = RangeLimits(*question, target, cache(self._bound_in), self.extra)
         return self._limits[target]
+
+    def extra(self, format: Format) -> float:
+        """Terms that the bound in a format allows besides: `contexts.Bound`."""
+        return 0.0
 
     @property
     def forms(self) -> Mapping[str, Doubles]:

@@ -213,7 +213,10 @@ class JudgedTruth(Truth):
 
     def _bound_in(self, format: Format) -> Mapping[str, Doubles]:
         known, question = self.definition, (self.direction, self.inputs, self.params, format)
-        return known.bound(*question, _extra(format)) if known else super()._bound_in(format)
+        return known.bound(*question, self.extra(format)) if known else super()._bound_in(format)
+
+    def extra(self, format: Format) -> float:
+        return SPLIT if format.p >= BINARY32.p else 0.0
 
     @cached_property
     def reach_of_first(self) -> Mapping[str, Doubles] | None:
@@ -221,12 +224,8 @@ class JudgedTruth(Truth):
         if (known := self.definition) is None or self._bounds:
             return None
         question = known.first(self.direction), self.inputs, self.params, self.format
-        bounds = known.bounded(self.direction, *question, extra=_extra(self.format))
+        bounds = known.bounded(self.direction, *question, extra=self.extra(self.format))
         return with_underflow(bounds, self.format, self.inputs)
-
-
-def _extra(format: Format) -> float:
-    return SPLIT if format.p >= BINARY32.p else 0.0
 
 
 class Standard:

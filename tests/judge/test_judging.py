@@ -213,10 +213,7 @@ def test_bits_are_demanded_of_sums_that_are_longer_than_two_to_the_p(
     beside = np.nextafter(right, right.dtype.type(np.inf))
     fault: Any = challenge.fault({name: beside})
     assert challenge.fault({name: right}) is None
-    assert fault.kind in (
-        "wrong_bits",
-        "wrong_bound",
-    )  # a bound of the terms that are not 0 may be enough
+    assert fault.kind in ("wrong_bits", "wrong_bound")  # of the terms that are not 0
 
 
 def test_no_bits_are_demanded_where_a_partial_sum_may_round() -> None:
@@ -474,13 +471,10 @@ def test_a_product_with_an_infinity_may_be_nan_there_and_only_there(op: str, pla
         assert (challenge.fault({"y": answer}) is not None) == wrong
 
 
-def test_a_gate_that_overflows_is_right_alone_and_not_in_a_product(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_gate_that_overflows_is_right_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     read, bound = list[Any](), Formulas.bound
     monkeypatch.setattr(Formulas, "bound", lambda *a: (read.append(a[4]), bound(*a))[1])
     a, b = (np.array([value, 1.0], np.float32) for value in (-89.0, 1e38))
-    b[1] = 1.0
     for op, inputs in (("silu", {"x": a}), ("swiglu", {"a": a, "b": b})):
         known = registry.get(op)
         challenge = Challenge("typical", "", known, "forward", inputs, known.params)
