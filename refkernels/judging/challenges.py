@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.judging import data, questions
-from refkernels.judging.data import InputRoles, Numbers, Rng, Shapes
+from refkernels.judging import questions
+from refkernels.judging.data import LAYOUTS, VOIDS, Filling, InputRoles, Numbers, Rng, Shapes
 from refkernels.judging.questions import ANYTHING, Built, KernelDomain, elements, is_float
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 Named = Mapping[str, Any]
 _NAMES = """typical exact one_hot powers two_valued positive scales ordered graded shifted negative
 mixed special"""
-FAMILIES = {name: Numbers(name, getattr(data, name)) for name in _NAMES.split()}
+FAMILIES = {name: Numbers(name, name) for name in _NAMES.split()}
 _BY_ROWS = ("graded", "one_hot", "two_valued", "ordered", "shifted")
 
 TIMED = 1 << 18  # elements of the first input of a call that is timed
@@ -106,12 +106,12 @@ class Drawer:
         for family in self.families:
             yield from self.some(family, rng, size)
         for name in self._other_inputs:
-            yield from self.some(Numbers("special", data.nan_in(name)), rng, size)
+            yield from self.some(Numbers("special", "nan_in", (name,)), rng, size)
         if self.free:
-            yield from self._drawn(Numbers("shapes", data.typical), rng, self.shapes.odd(rng, size))
+            yield from self._drawn(Numbers("shapes", "typical"), rng, self.shapes.odd(rng, size))
             yield from self.alike(rng)
-            strides = Numbers("strides", data.typical)
-            for axes, alike, layout in data.LAYOUTS:
+            strides = Numbers("strides", "typical")
+            for axes, alike, layout in LAYOUTS:
                 square = self._drawn(strides, rng, [self.shapes.alike(rng)])
                 for like in square if alike else self._tried(strides, rng, 0):
                     laid = {n: layout(a) for n, a in like.floats.items() if a.ndim >= axes}
@@ -122,19 +122,20 @@ class Drawer:
         yield from self._hard(size)
         yield from self._other_params(rng)
         if self.roles.first:
-            yield from self.some(Numbers("throughout", data.throughout), rng, size)
+            yield from self.some(Numbers("throughout", "throughout"), rng, size)
 
     def alike(self, rng: Rng) -> Iterator[Challenge]:
         """Zeros, small and equal inputs and rows on scales of their own, all axes of one length."""
-        small = data.small(data.typical, 1.0)
-        for axes, draw in (0, data.zeros), (2, data.alike), (1, data.scales), (0, small):
-            yield from self._drawn(Numbers("shapes", draw), rng, [self.shapes.alike(rng, axes)])
+        small = "small", ("typical", 1.0)
+        for axes, *numbers in (0, "zeros"), (2, "alike"), (1, "scales"), (0, *small):
+            shapes = [self.shapes.alike(rng, axes)]
+            yield from self._drawn(Numbers("shapes", *numbers), rng, shapes)
 
     def wide(self, rng: Rng) -> Iterator[Challenge]:
         """More rows than 16 bits count, and a letter of such a length: indices overflow there."""
         if not self.domain.lengths:
             axes = ROWS, *next(iter(self.roles.arguments.values())).own[:1]
-            family, shapes = Numbers("wide", data.few_rows), self.shapes.wide(rng)
+            family, shapes = Numbers("wide", "few_rows"), self.shapes.wide(rng)
             yield from self._of_length(family, rng, shapes, axes, questions.WIDE)
 
     def long(self, rng: Rng, size: int) -> Iterator[Challenge]:
@@ -147,10 +148,10 @@ class Drawer:
         if FAMILIES["exact"] in self.families:
             plan += [(FAMILIES["exact"], None)]
         elif related:
-            plan += [(Numbers("two_valued", data.small(data.two_valued, 0.5)), 1)]
+            plan += [(Numbers("two_valued", "small", ("two_valued", 0.5)), 1)]
         telling = str(rng.choice(_TELLING))
-        plan += [(Numbers(telling, data.small(FAMILIES[telling].draw, 0.5)), None)]
-        plan += [(Numbers("few", data.few(void)), 1) for void in data.VOIDS if len(related) == 1]
+        plan += [(Numbers(telling, "small", (telling, 0.5)), None)]
+        plan += [(Numbers("few", "few", (void,)), 1) for void in VOIDS if len(related) == 1]
         for family, most in plan:
             shapes = itertools.islice(self.shapes.long(rng, size, related), most)
             for c in self._of_length(family, rng, shapes, letters, questions.LONG):
@@ -226,7 +227,7 @@ class Drawer:
         """Numbers of a family; whole numbers below every length, which are classes and rows."""
         kinds = {n: self.roles.arguments[n].kind for n in shapes}
         floats = {n: shape for n, shape in shapes.items() if kinds[n] == "float"}
-        drawn = self._rounded(family.draw(rng, floats, self.roles, self._format))
+        drawn = self._rounded(Filling(rng, floats, self.roles, self._format).of(family))
         least = min((n for shape in shapes.values() for n in shape if n), default=1)
         for name in shapes.keys() - drawn.keys():
             whole = rng.integers(0, 2 if kinds[name] == "bool" else min(least, 100), shapes[name])
@@ -264,7 +265,7 @@ class Drawer:
     def _other_inputs(self) -> list[str]:
         """The floating inputs in which `special` has no special values."""
         names = [n for n, argument in self._needed.items() if argument.kind == "float"]
-        first = data.with_special(dict.fromkeys(names, ()), self.roles)
+        first = self.roles.with_special(names)
         return [name for name in names if name not in (first, self.roles.cotangent)]
 
     def some(self, family: Numbers, rng: Rng, size: int) -> Iterator[Challenge]:
@@ -295,7 +296,7 @@ class Drawer:
         kernel. If the cases give the shapes, one for each case with the most inputs, so that no
         optional input is absent."""
         if self.free:
-            return [*self._tried(Numbers("calls", data.typical), rng, 0, leading=leading)]
+            return [*self._tried(Numbers("calls", "typical"), rng, 0, leading=leading)]
         own = [inputs for inputs, params in self._fitting(0) if params == self.op.params]
         most = max(map(len, own), default=0)
         full = [inputs for inputs in own if len(inputs) == most]
@@ -305,7 +306,7 @@ class Drawer:
     def timed(self, rng: Rng) -> list[Challenge]:
         """Typical numbers in the kernel's own shapes, else in large ones, or in those of one of the
         op's cases if only these have shapes; several times, each with other content."""
-        family = Numbers("timed", data.typical)
+        family = Numbers("timed", "typical")
         drawn = self._on_case(family, rng, 1)
         if self.free:
             drawn = self._drawn(family, rng, [self.shapes.large(TIMED)])
@@ -423,5 +424,5 @@ class Drawer:
     ) -> Challenge:
         """The shapes and integers of these inputs with other floats."""
         shapes = {n: a.shape for n, a in inputs.items() if is_float(a)}
-        drawn = self._rounded(family.draw(rng, shapes, self.roles, self._format))
+        drawn = self._rounded(Filling(rng, shapes, self.roles, self._format).of(family))
         return self._challenge(family.name, {**inputs, **drawn}, params)

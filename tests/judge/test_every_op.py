@@ -13,7 +13,6 @@ from hunting import HUNT, one_in, one_way
 
 from refkernels import registry
 from refkernels.arithmetic.mode import with_default_fenv
-from refkernels.judging import data
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.data import Numbers
 from refkernels.judging.findings import FAMILIES_NEEDED
@@ -35,12 +34,12 @@ def drawn(drawer: Drawer) -> Iterator[Challenge]:
         if family.name not in ("graded", "shifted"):
             yield from drawer.some(family, rng, 0)
     for other in drawer._other_inputs:
-        yield from drawer.some(Numbers("special", data.nan_in(other)), rng, 0)
+        yield from drawer.some(Numbers("special", "nan_in", (other,)), rng, 0)
     yield from (challenge for challenge in drawer._other_params(rng) if challenge.has_answer)
     yield from drawer.wide(rng)
     yield from drawer.alike(rng) if drawer.free else ()
     if drawer.roles.first:
-        yield from drawer.some(Numbers("throughout", data.throughout), rng, 0)
+        yield from drawer.some(Numbers("throughout", "throughout"), rng, 0)
 
 
 @with_default_fenv

@@ -25,8 +25,9 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import data, precision, questions, running
+from refkernels.judging import precision, questions, running
 from refkernels.judging.challenges import Drawer
+from refkernels.judging.data import Filling
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
 from refkernels.judging.judge import judge as verdict_on
@@ -398,8 +399,8 @@ def test_what_a_kernel_adds_to_a_library_replaces_nothing() -> None:
 
 def test_a_case_of_einsum_without_axes_is_one_row() -> None:
     roles = Drawer(registry.get("einsum"), "backward", "float32").roles
-    drawn = data.mixed(np.random.default_rng(0), {str(roles.first): ()}, roles, formats.BINARY32)
-    assert [array.shape for array in drawn.values()] == [()]
+    one = Filling(np.random.default_rng(0), {str(roles.first): ()}, roles, formats.BINARY32)
+    assert [array.shape for array in one.mixed().values()] == [()]
 
 
 def test_an_answer_to_empty_arrays_that_is_0_over_0_is_not_asked_for() -> None:
