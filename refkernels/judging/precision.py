@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Format, working_format
 from refkernels.contexts.composed import Flushed
@@ -78,11 +77,11 @@ def _flushed(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
     """Whether all that is wrong is decided by a flush: subnormal results that are 0, and what a
     named form computes of flushed inputs and intermediate results."""
     restored = {n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}
-    standard = challenge.standard({n: formats.of(a) for n, a in restored.items()})
-    for name in restored.keys() & standard.reference.keys():
+    standards = challenge.standards(restored)
+    for name, standard in standards.items():
         got, right = restored[name], standard.rounded[name]
         if got.shape == right.shape:
-            subnormal = (np.abs(right) < standard.formats[name].min_normal) & (right != 0.0)
+            subnormal = (np.abs(right) < standard.format.min_normal) & (right != 0.0)
             restored[name] = np.where(subnormal & (got == 0.0), right, got).astype(got.dtype)
     op, direction, format = challenge.op, challenge.direction, challenge.format
     forms = [*definition(op).of(direction).forms.values()]
@@ -93,8 +92,9 @@ def _flushed(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
         question = direction, form, challenge.inputs, challenge.params, format
         usual = definition(op).computed(*question)
         flushed = definition(op).computed(*question, Flushed(working_format(format), format))
-        for name in restored.keys() & flushed.keys() & standard.reference.keys():
-            got, right, bound = restored[name], standard.rounded[name], standard.bound[name]
+        for name in standards.keys() & flushed.keys():
+            got, right = restored[name], standards[name].rounded[name]
+            bound = standards[name].bound()[name]
             if got.shape == right.shape == flushed[name].shape:
                 decided = off(flushed[name], usual[name]) > bound
                 decided &= off(got, flushed[name]) <= bound
@@ -125,11 +125,11 @@ def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
     if not all(all_in(array, model.format) for array in arrays.values()):
         return False
     asked = challenge, *narrowed(challenge, model)
-    standards = [c.standard({n: formats.of(a) for n, a in arrays.items()}) for c in asked]
-    shapes = {n: exact.shape for n, exact in standards[0].reference.items()}
+    standards = [c.standards(arrays) for c in asked]
+    shapes = {n: standard.reference[n].shape for n, standard in standards[0].items()}
     return arrays.keys() == outputs.keys() and all(
         got.shape == shapes.get(name)
-        and np.all(np.any([_near(s, name, got, model.format) for s in standards], axis=0))
+        and np.all(np.any([_near(s[name], name, got, model.format) for s in standards], axis=0))
         for name, got in arrays.items()
     )
 
@@ -138,8 +138,8 @@ def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDAr
     """Where a number is as near to the truth as a number computed in the narrower format."""
     right, wide = np.asarray(standard.reference[name]), to_float64(got)
     with np.errstate(all="ignore"):
-        factor = format.u / standard.formats[name].u
-        limit = standard.bound[name] * factor + format.min_subnormal
+        factor = format.u / standard.format.u
+        limit = standard.bound()[name] * factor + format.min_subnormal
         near = (np.abs(wide - right) <= limit) | (wide == right)
         near |= np.isnan(wide) & np.isnan(right)
         for other in standard.others.get(name, ()):  # of an input that the format makes infinite

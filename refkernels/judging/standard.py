@@ -1,7 +1,7 @@
 """The standard that an answer to a challenge must meet.
 
-The `Standard` of a `Challenge` is the truth of every output in its format, with the bound of the
-op's named forms; if the challenge is exact, every bit.
+The `Standard` of a `Challenge` is its truth in the format of an output, with the bound of the op's
+named forms; if the challenge is exact, every bit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.contexts.working import RoundedArithmetic
 from refkernels.judging.judgement import Reason
@@ -57,7 +56,7 @@ class Challenge:
     params: Mapping[str, Any]
     exact: bool = False
     allow_overflow: bool | None = None
-    _standards: dict[tuple[Format, ...], Standard] = field(default_factory=dict, repr=False)
+    _standards: dict[Format, Standard] = field(default_factory=dict, repr=False)
 
     @property
     def first_output(self) -> str:
@@ -112,14 +111,18 @@ class Challenge:
             return not parts or not all(np.isnan(part).all() for part in parts)
         return bool(reference)
 
-    def standard(self, output_formats: Mapping[str, Format] | None = None) -> Standard:
-        """The standard, with each output in its format of `output_formats`, else the inputs'."""
-        names = self.op.names(self.direction)
-        by_name = {name: (output_formats or {}).get(name, self.format) for name in names}
-        key = tuple(by_name.values())
-        if key not in self._standards:
-            self._standards[key] = Standard(self, by_name)
-        return self._standards[key]
+    def standard(self, format: Format | None = None) -> Standard:
+        """The standard of outputs in this format, by default that of the inputs."""
+        target = format or self.format
+        if target not in self._standards:
+            question = self.op, self.direction, self.inputs, self.params, target
+            self._standards[target] = Standard(*question, self)
+        return self._standards[target]
+
+    def standards(self, outputs: Mapping[str, Array]) -> dict[str, Standard]:
+        """Those of the outputs that have a right value, each in its format."""
+        by_name = {name: self.standard(formats.of(got)) for name, got in outputs.items()}
+        return {n: standard for n, standard in by_name.items() if n in standard.reference}
 
     def fault(
         self, outputs: Mapping[str, Any], before: frozenset[str] = frozenset()
@@ -140,17 +143,19 @@ class Challenge:
             if told is None or not (self.op.any_format or self._fits(name, told)):
                 given = str(got.dtype) if told is None else told.name
                 return self.reason("dtype", name, got=given, right=self.format.name)
-        standard = self.standard({name: formats.of(got) for name, got in arrays.items()})
-        owed = {n for n in standard.reference if n not in self.op.gradients or n[1:] in self.inputs}
+        standards = self.standards(arrays)
+        reference = self.standard(formats.of(arrays[names[0]])).reference
+        owed = {n for n in reference if n not in self.op.gradients or n[1:] in self.inputs}
         if missing := [name for name in names if name in before.difference(arrays) & owed]:
             return self.reason("missing", missing[0])
-        shapes, limited = {n: exact.shape for n, exact in standard.reference.items()}, None
-        arrays = answered.without_kept_axes(self.op, self.direction, arrays, shapes)
-        for name in (name for name in arrays if name in shapes):
-            got, right = arrays[name], shapes[name]
-            if got.shape != right:
-                return self.reason("shape", name, got=str(got.shape), right=str(right))
-            fault = standard.fault_of(name, got)
+        shapes, limited = {n: exact.shape for n, exact in reference.items()}, None
+        known = {name: array for name, array in arrays.items() if name in standards}
+        without = answered.without_kept_axes(self.op, self.direction, known, shapes)
+        for name, got in without.items():
+            if got.shape != shapes[name]:
+                both = {"got": str(got.shape), "right": str(shapes[name])}
+                return self.reason("shape", name, **both)
+            fault = standards[name].fault_of(name, got)
             if fault and fault.kind not in RANGE:
                 return fault
             limited = limited or fault
@@ -170,19 +175,18 @@ class Challenge:
         """What decides elements of right outputs besides rounding: "range_limited",
         "ill_conditioned". And, if it is `measured`, the first output whose errors another form of
         the op avoids, with how many elements err how much more than which form."""
-        standard = self.standard({name: formats.of(got) for name, got in outputs.items()})
         words, better = set[str](), None
-        for name, got in outputs.items():
-            if name not in standard.reference or got.shape != standard.reference[name].shape:
+        for name, standard in self.standards(outputs).items():
+            got, exact = outputs[name], standard.reference[name]
+            if got.shape != exact.shape:
                 continue
             summary = standard.settled(name, got)[1].summary
             words |= {w for w in ("range_limited", "ill_conditioned") if summary.counts[w]}
             if measured and better is None and needs_asking(summary):
-                exact, format = standard.reference[name], formats.of(got)
-                found = avoidable(got, exact, format, standard.truths[name].attainable(name))
+                found = avoidable(got, exact, standard.format, standard.attainable(name))
                 counts = {**summary.counts, "avoidable": found.elements if found else 0}
                 better = found and {
-                    "challenge": self.name, "output": name, "format": format.name,
+                    "challenge": self.name, "output": name, "format": standard.format.name,
                     "counts": counts, "bound": {"better": found.record},
                 }  # fmt: skip
         return sorted(words), better
@@ -203,8 +207,12 @@ class Challenge:
         return got == own or (own.storage.itemsize == 2 and got == BINARY32)
 
 
-class JudgedTruth(Truth):
-    """A truth whose bound allows for products of split floats."""
+@dataclass(frozen=True, eq=False)
+class Standard(Truth):
+    """The truth of a challenge in the format of outputs. Its bound allows for products of split
+    floats."""
+
+    challenge: Challenge
 
     @property
     def definition(self) -> Formulas | None:
@@ -227,55 +235,27 @@ class JudgedTruth(Truth):
         bounds = known.bounded(self.direction, *question, extra=self.extra(self.format))
         return with_underflow(bounds, self.format, self.inputs)
 
-
-class Standard:
-    """The truth of a challenge in the formats of a kernel's outputs."""
-
-    def __init__(self, challenge: Challenge, output_formats: Mapping[str, Format]) -> None:
-        self.challenge, self.formats = challenge, dict(output_formats)
-
-    @cached_property
-    def truths(self) -> dict[str, JudgedTruth]:
-        """The truth of each output; those of one format share one."""
-        asked = self.challenge
-        question = asked.op, asked.direction, asked.inputs, asked.params
-        by_format = {format: JudgedTruth(*question, format) for format in self.formats.values()}
-        of_outputs = {name: by_format[format] for name, format in self.formats.items()}
-        return {name: truth for name, truth in of_outputs.items() if name in truth.reference}
-
-    @cached_property
-    def reference(self) -> dict[str, Enclosure]:
-        """The certified answers."""
-        return {name: truth.reference[name] for name, truth in self.truths.items()}
-
-    @cached_property
-    def bound(self) -> dict[str, Doubles]:
-        """The allowed errors."""
-        exact, truths = self.reference, self.truths.items()
-        return {n: np.broadcast_to(truth.bound()[n], exact[n].shape) for n, truth in truths}
-
     def _bound_of(self, name: str, got: Array) -> Doubles:
         """The allowed errors of an output; where they suffice for many numbers, those of the first
         form, which is read sooner than all."""
-        exact, format = self.reference[name], self.formats[name]
-        if got.size >= MANY and (first := self.truths[name].reach_of_first) is not None:
-            near, least = np.broadcast_to(first[name], got.shape), doubtful_error(exact, format)
-            inside = ~beyond(got, exact, near, format)
+        exact = self.reference[name]
+        if got.size >= MANY and (first := self.reach_of_first) is not None:
+            near, least = first[name], doubtful_error(exact, self.format)
+            inside = ~beyond(got, exact, near, self.format)
             if least is not None and np.all(inside & (near <= least)):
                 return near
-        return self.bound[name]
+        return self.bound()[name]
 
     @cached_property
     def rounded(self) -> dict[str, Array]:
         """The answers of a kernel that rounds the exact value once."""
-        return {n: exact.round(self.formats[n])[0] for n, exact in self.reference.items()}
+        return {name: exact.round(self.format)[0] for name, exact in self.reference.items()}
 
     def settled(self, name: str, got: Array) -> tuple[Array, Weighed]:
         """An output of the right shape, with the right value in the place of another right special
         value, and the basis of its verdict."""
-        asked = self.challenge
-        question = asked.op, asked.direction, name, got, self.reference[name]
-        got = with_nan(*question, asked.inputs, asked.params)
+        question = self.op, self.direction, name, got, self.reference[name]
+        got = with_nan(*question, self.inputs, self.params)
         weighed = self._weighed(name, got)
         counts = weighed.summary.counts
         doubtful = counts["special_value_mismatches"] or counts["range_limited"]
@@ -312,7 +292,7 @@ class Standard:
             return fault("invariant", weighed.where)
         if summary.counts["range_limited"] and allowed is not True:
             where = weighed.out_of_range
-            stays = "; ".join(self.truths[name].range_limits().forms(name, where)["stays"])
+            stays = "; ".join(self.range_limits().forms(name, where)["stays"])
             if stays or allowed is False:
                 return fault("avoidable_range" if stays else "range", where, form=stays)
         return None
@@ -322,11 +302,11 @@ class Standard:
         """The outputs of which every right order of sums gives the same bits: the sums of their
         terms' absolute values, which the op itself computes, stay below 2^p, so that no partial sum
         of these integers rounds."""
-        asked, op = self.challenge, self.challenge.op
+        asked, op = self.challenge, self.op
         if not asked.exact:
             return set()
         sizes = {n: np.abs(to_float64(array)) for n, array in asked.floats.items()}
-        sums = op.plain(asked.direction, {**asked.inputs, **sizes}, asked.params, BINARY64)
+        sums = op.plain(self.direction, {**self.inputs, **sizes}, self.params, BINARY64)
         limit = 2.0 ** min(max(asked.format.p, BINARY32.p), 52)
         below = {n for n, array in sums.items() if np.max(np.abs(array), initial=0.0) < limit}
         return {name for name in below if name in op.sums or op.total == "sum"}
@@ -337,8 +317,8 @@ class Standard:
         the plain algorithm and of the named forms. There IEEE 754 arithmetic may lead each form to
         another: x Phi(x) at minus infinity is -0, but -inf times 0 is NaN. A program has one form:
         there either infinity is right for NaN, as in log(sum(exp(x))) - x of an infinite row."""
-        asked, question = self.challenge, (self.challenge.inputs, self.challenge.params)
-        known, way = asked.op.definition, asked.direction
+        asked, question = self.challenge, (self.inputs, self.params)
+        known, way = self.op.definition, self.direction
         conventions = [getattr(c, way) for c in known.conventions] if known else []
         answers: list[Mapping[str, Any]] = []
         if known:
@@ -355,21 +335,19 @@ class Standard:
             if infinite and any(isinstance(form, Traced) for form in forms):
                 for end in (np.inf, -np.inf):
                     answers.append({n: np.where(np.isnan(a), end, a) for n, a in right.items()})
-            if asked.op.real_function is not None and way == "forward":
-                x, xp = to_float64(asked.inputs["x"]), RoundedArithmetic(BINARY64)
-                for named in asked.op.real_function.forms:
+            if self.op.real_function is not None and way == "forward":
+                x, xp = to_float64(self.inputs["x"]), RoundedArithmetic(BINARY64)
+                for named in self.op.real_function.forms:
                     y = named.formula(xp, xp.array(np.where(np.isinf(x), x, 0.0))).data
                     answers += [{n: np.where(np.isnan(y), y, a)} for n, a in right.items()]
         names = {name for answer in answers for name in answer}
         return {n: [to_float64(answer[n]) for answer in answers if n in answer] for n in names}
 
     def _weighed(self, name: str, got: Array) -> Weighed:
-        challenge = self.challenge
         return weigh(
-            challenge.op, challenge.direction, name, got, self.reference[name],
-            bound=self._bound_of(name, got), plain=None, inputs=challenge.inputs,
-            params=challenge.params, format=self.formats[name], distribution=False,
-            limits=self.truths[name].range_limits(),
+            self.op, self.direction, name, got, self.reference[name],
+            bound=self._bound_of(name, got), plain=None, inputs=self.inputs, params=self.params,
+            format=self.format, distribution=False, limits=self.range_limits(),
         )  # fmt: skip
 
 

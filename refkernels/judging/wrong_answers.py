@@ -165,8 +165,8 @@ def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
             right = np.asarray(exact)
             usable = np.isfinite(right) & (right != 0.0)
             if usable.any():
-                steps = ulp(right[usable], standard.formats[name])
-                least = max(float(np.min(standard.bound[name][usable] / steps)), 0.5)
+                steps = ulp(right[usable], standard.format)
+                least = max(float(np.min(standard.bound()[name][usable] / steps)), 0.5)
                 limit = 1.0 if name in standard.exact else least
                 smallest[name] = min(smallest.get(name, np.inf), limit)
     return smallest
