@@ -66,8 +66,8 @@ def _leaves(bound: Doubles, unlimited: Doubles) -> Bools:
 class RangeLimits:
     """The readings of an op's formulas that say more than its bound, each made on first use.
 
-    `bound_in`: the op's bound in a format, whose exponents may be wider than any kernel's; `extra`:
-    as for `Truth`."""
+    `bound_in`: the op's bound in a format, whose exponents may be wider than any kernel's.
+    """
 
     op: Op
     direction: Direction
@@ -75,7 +75,6 @@ class RangeLimits:
     params: Mapping[str, Any]
     format: Format
     bound_in: Callable[[Format], Mapping[str, Doubles]]
-    extra: Callable[[Format], float] = lambda format: 0.0
 
     def sharpened(self, bounds: Mapping[str, Doubles], exact: Mapping[str, Enclosure]) -> Any:
         """The bounds, that of unlimited exponents in range-limited elements."""
@@ -185,8 +184,7 @@ class RangeLimits:
         assert formulas is not None
         if self.op.formulas is None and len(forms := formulas.of(self.direction).forms) == 1:
             return lambda format: dict.fromkeys(forms, self.bound_in(format))
-        read = partial(formulas.form_bounds, *self._question)
-        return cache(lambda format: read(format, extra=self.extra(format)))
+        return cache(partial(formulas.form_bounds, *self._question))
 
     @property
     def _question(self) -> tuple[Direction, Arrays, Mapping[str, Any]]:

@@ -79,20 +79,15 @@ class Truth:
         An op's bound holds for inputs within the format's range; `with_underflow` extends it.
         """
         target = format or self.format
-        bounds = self.range_limits(target).bound_in(target)  # which reads it once
-        return with_underflow(bounds, target, self.inputs)
+        return with_underflow(self._bound_in(target), target, self.inputs)
 
     def range_limits(self, format: Format | None = None) -> RangeLimits:
         """What limits answers in the truth's format, or in another, besides rounding."""
         target = format or self.format
         if target not in self._limits:
             question = self.op, self.direction, self.inputs, self.params
-            self._limits[target] = RangeLimits(*question, target, cache(self._bound_in), self.extra)
+            self._limits[target] = RangeLimits(*question, target, cache(self._bound_in))
         return self._limits[target]
-
-    def extra(self, format: Format) -> float:
-        """Terms that the bound in a format allows besides: `contexts.Bound`."""
-        return 0.0
 
     @property
     def forms(self) -> Mapping[str, Doubles]:

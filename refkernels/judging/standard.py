@@ -6,9 +6,9 @@ named forms; if the challenge is exact, every bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -219,21 +219,22 @@ class Standard(Truth):
         """The named forms that bound the op's errors; None for one with a bound of its own."""
         return self.op.definition if self.op.formulas is not None or self.op.sums else None
 
-    def _bound_in(self, format: Format) -> Mapping[str, Doubles]:
-        known, question = self.definition, (self.direction, self.inputs, self.params, format)
-        return known.bound(*question, self.extra(format)) if known else super()._bound_in(format)
-
-    def extra(self, format: Format) -> float:
-        return SPLIT if format.p >= BINARY32.p else 0.0
+    def reach(self, format: Format | None = None) -> Mapping[str, Doubles]:
+        known = self.definition
+        return self._read(known.bound, format) if known else super().reach(format)
 
     @cached_property
     def reach_of_first(self) -> Mapping[str, Doubles] | None:
         """`reach` of the first form; None where all forms have been read, or bound nothing."""
         if (known := self.definition) is None or self._bounds:
             return None
-        question = known.first(self.direction), self.inputs, self.params, self.format
-        bounds = known.bounded(self.direction, *question, extra=self.extra(self.format))
-        return with_underflow(bounds, self.format, self.inputs)
+        return self._read(partial(known.bounded, formula=known.first(self.direction)))
+
+    def _read(self, read: Callable[..., Any], format: Format | None = None) -> dict[str, Doubles]:
+        target = format or self.format
+        question = {"inputs": self.inputs, "params": self.params, "format": target}
+        extra = SPLIT if target.p >= BINARY32.p else 0.0
+        return with_underflow(read(self.direction, **question, extra=extra), target, self.inputs)
 
     def _bound_of(self, name: str, got: Array) -> Doubles:
         """The allowed errors of an output; where they suffice for many numbers, those of the first

@@ -36,7 +36,6 @@ from refkernels.judging.questions import KernelDomain
 from refkernels.judging.running import JudgedKernel
 from refkernels.judging.standard import Challenge
 from refkernels.judging.wrong_answers import Shown, decoy_of
-from refkernels.ops.formulas import Formulas
 from refkernels.programs.spread import StatisticalWarning
 from refkernels.reporting.judging.views import because, lines
 from refkernels.reporting.words import judgement as words
@@ -472,9 +471,7 @@ def test_a_product_with_an_infinity_may_be_nan_there_and_only_there(op: str, pla
         assert (challenge.fault({"y": answer}) is not None) == wrong
 
 
-def test_a_gate_that_overflows_is_right_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, bound = list[Any](), Formulas.bound
-    monkeypatch.setattr(Formulas, "bound", lambda *a: (read.append(a[4]), bound(*a))[1])
+def test_a_gate_that_overflows_is_right_alone_and_not_in_a_product() -> None:
     a, b = (np.array([value, 1.0], np.float32) for value in (-89.0, 1e38))
     for op, inputs in (("silu", {"x": a}), ("swiglu", {"a": a, "b": b})):
         known = registry.get(op)
@@ -482,7 +479,6 @@ def test_a_gate_that_overflows_is_right_alone(monkeypatch: pytest.MonkeyPatch) -
         answer = challenge.standard().rounded["y"].copy()
         answer[0] = 0.0  # a / (1 + e^-a) with an infinite exponential
         assert (challenge.fault({"y": answer}) is None) == (op == "silu")
-    assert read.count(formats.BINARY32) == 1  # for the error that it allows, and for its range
 
 
 def test_wrong_kernels_are_tried_as_long_as_time_allows() -> None:
