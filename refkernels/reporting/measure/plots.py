@@ -116,12 +116,12 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
         step = -(-len(xs) // 5)
         ticks = range((len(xs) - 1) % step, len(xs), step)
         grid[0, 0].set_xticks(ticks, [drawing.tick_label(xs[i]) for i in ticks])
-        figure.supxlabel(plot.growth.label, fontsize=9.0)
+        figure.supxlabel(plot.label, fontsize=9.0)
         legend(figure, names, subjects)
-        title = f"{plot.op}: error against {plot.growth.label}"
+        title = f"{plot.op}: error against {plot.label}"
         left_out = f" {joined(list(plot.left_out))}: see the tables." if plot.left_out else ""
         caption = (
-            f"{count(plot.cases, 'case')} of the regime {plot.growth.regime}; where several cases "
+            f"{count(plot.cases, 'case')} of the regime {plot.regime}; where several cases "
             "share an x, the largest error is drawn. Their x are equally far apart; errors have a "
             f"logarithmic axis. The lines differ in width, so that none hides another.{left_out}"
         )

@@ -1,48 +1,28 @@
 """The data of the growth plots: one figure per regime and op, one line per subject.
 
-A regime is drawn if exactly one numeric parameter varies in its cases. If several vary, `PLOTS`
-names the parameter; it also labels the axis. A new op adds at most one line to it.
+The x axis is the numeric parameter that has the most values in the regime's cases. A regime is
+drawn if these are enough, and if an error grows.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 
 from refkernels.reporting.measure.scores import largest
 from refkernels.reporting.measure.study import Measurement, Study, as_number
 from refkernels.reporting.words.numerals import drawn_ulp
 from refkernels.reporting.words.vocabulary import rank_of_direction, rank_of_dtype
 
-
-@dataclass(frozen=True)
-class Growth:
-    """One regime's x axis: the parameter and its label."""
-
-    regime: str
-    parameter: str
-    label: str
-
-
-PLOTS = (
-    Growth("k_sweep", "K", "K, number of terms in each sum"),
-    Growth("ill_conditioned", "condition", "condition number of the dot product"),
-    Growth("mean_over_std", "ratio", "mean / standard deviation of a row"),
-    Growth("range", "high", "|x|, upper end of the range"),
-    Growth("row_length", "n", "n, number of elements in a row"),
-    Growth("spread", "spread", "half the range of the logits"),
-    Growth("length", "keys", "number of keys"),
-    Growth("logits", "size", "size of queries and keys"),
-    Growth("rows", "rows", "number of rows in a loss"),
-    Growth("elements", "n", "n, number of elements"),
-    Growth("products", "products", "number of products in each sum"),
-    Growth("positions", "from", "first position"),
-)
+LABELS: dict[str, str] = json.loads(Path(__file__).with_name("axes.json").read_text("utf-8"))
+"""What a parameter is, by its name; others are shown by their names."""
 FEWEST_POINTS = 3
 MOST_PLOTS = 20
 MOST_OPS = 2  # of one regime: those whose errors grow most
-LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn if errors grow more than this
+LEAST_GROWTH = 10.0  # of some error, from one end of its line to the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +40,9 @@ class SeriesLine:
 class GrowthPlot:
     """One figure: a panel per pass and format, a line per subject."""
 
-    growth: Growth
     op: str
+    regime: str
+    parameter: str
     panels: dict[tuple[str, str, str], list[SeriesLine]]  # by pass, output, format
     cases: int
     left_out: tuple[str, ...]  # formats that are not drawn
@@ -69,19 +50,24 @@ class GrowthPlot:
     @property
     def name(self) -> str:
         """The file name without its suffix."""
-        return safe_name(f"growth-{self.op}-{self.growth.regime}")
+        return safe_name(f"growth-{self.op}-{self.regime}")
+
+    @property
+    def label(self) -> str:
+        """What the x axis shows."""
+        return LABELS.get(self.parameter, self.parameter)
 
 
 def growth_plots(study: Study) -> list[GrowthPlot]:
-    """The figures: regimes of `PLOTS` in its order, then others by name; in each the ops whose
-    errors grow most, by name."""
+    """The figures: the regimes with the largest growth, by name; in each the ops whose errors grow
+    most, by name."""
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for m in study.measurements:
-        groups[m.op, m.regime].append(m)
+        groups[m.regime, m.op].append(m)
     by_regime: dict[str, list[tuple[float, GrowthPlot]]] = defaultdict(list)
-    for (op, regime), members in groups.items():
-        growth = _axis(regime, members)
-        if growth is None:
+    for (regime, op), members in groups.items():
+        parameter = _varying(members)
+        if parameter is None:
             continue
         drawn = _chosen_formats({m.dtype for m in members})
         panels: dict[tuple[str, str, str], list[SeriesLine]] = {}
@@ -90,20 +76,20 @@ def growth_plots(study: Study) -> list[GrowthPlot]:
             output = of_pass[0].output  # the op's main output comes first in its records
             for dtype in drawn:
                 shown = [m for m in of_pass if m.output == output and m.dtype == dtype]
-                lines = _lines(growth.parameter, shown)
-                if lines:
+                if lines := _lines(parameter, shown):
                     panels[direction, output, dtype] = lines
         left_out = tuple(sorted({m.dtype for m in members} - set(drawn), key=rank_of_dtype))
-        declared, grown = any(growth is plotted for plotted in PLOTS), _grown(panels)
-        if panels and (declared or grown > LEAST_GROWTH):
+        if (grown := _grown(panels)) > LEAST_GROWTH:
             cases = len({m.case for m in members})
-            by_regime[regime].append((grown, GrowthPlot(growth, op, panels, cases, left_out)))
-    rank = {growth.regime: number for number, growth in enumerate(PLOTS)}
-    chosen: list[GrowthPlot] = []
-    for regime in sorted(by_regime, key=lambda growth: (rank.get(growth, len(PLOTS)), growth)):
-        grown_most = sorted(by_regime[regime], key=lambda item: (-item[0], item[1].op))[:MOST_OPS]
-        chosen += sorted((plot for _, plot in grown_most), key=lambda plot: plot.op)
-    return chosen[:MOST_PLOTS]
+            plot = GrowthPlot(op, regime, parameter, panels, cases, left_out)
+            by_regime[regime].append((grown, plot))
+    chosen = [
+        entry
+        for plots in by_regime.values()
+        for entry in sorted(plots, key=lambda entry: (-entry[0], entry[1].op))[:MOST_OPS]
+    ]
+    chosen.sort(key=lambda entry: (-entry[0], entry[1].name))
+    return sorted((p for _, p in chosen[:MOST_PLOTS]), key=lambda plot: (plot.regime, plot.op))
 
 
 def _chosen_formats(dtypes: set[str]) -> list[str]:
@@ -123,20 +109,16 @@ def _grown(panels: dict[tuple[str, str, str], list[SeriesLine]]) -> float:
     return factor
 
 
-def _axis(regime: str, measurements: list[Measurement]) -> Growth | None:
-    for growth in PLOTS:
-        if growth.regime == regime and any(growth.parameter in m.parameters for m in measurements):
-            return growth
+def _varying(measurements: list[Measurement]) -> str | None:
+    """The parameter with the most values, of several the last."""
     values: dict[str, set[float]] = defaultdict(set)
     for m in measurements:
         for name, value in m.parameters.items():
             number = as_number(value)
             if number is not None and math.isfinite(number):
                 values[name].add(number)
-    varying = [name for name, distinct in values.items() if len(distinct) > 1]
-    if len(varying) != 1 or len(values[varying[0]]) < FEWEST_POINTS:
-        return None
-    return Growth(regime, varying[0], varying[0])
+    most = max(reversed(values), key=lambda name: len(values[name]), default=None)
+    return most if most is not None and len(values[most]) >= FEWEST_POINTS else None
 
 
 def _lines(parameter: str, measurements: list[Measurement]) -> list[SeriesLine]:
