@@ -123,7 +123,9 @@ def power_label(exponent: int) -> str:
 
 
 def tick_label(value: float) -> str:
-    """The label of a tick at any number: 0.5, 20, 4,096, 1e14."""
+    """The label of a tick at any number: 0.5, 20, 4,096, 10⁵."""
+    if value >= 1e4 and (exponent := math.log10(value)).is_integer():
+        return power_label(int(exponent))
     return f"{value:,g}" if 1e-3 <= value < 1e5 else shown(value, 0)
 
 
