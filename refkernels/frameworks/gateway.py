@@ -272,6 +272,7 @@ class Session:
             "do": "hello",
             "source": self.spec.framework.source(),
             "file": str(self.spec.framework.adapter),
+            "module": self.spec.framework.module,
             "kernel": (self.spec.framework.kernel or {}).get("file"),
             "flags": dict(flags),
             "dtypes": list(DTYPES),

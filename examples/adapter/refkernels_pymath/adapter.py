@@ -40,10 +40,6 @@ def version():
     return platform.python_version()
 
 
-def devices():
-    return [("cpu", "")]
-
-
 def information():
     return {"threads": 1}
 
@@ -52,14 +48,6 @@ def unsupported(op, direction, dtype, device):
     if direction == "backward":
         return "Python's math module has no gradients"
     return None if dtype == "float64" else "Python's floats are float64"
-
-
-def tensor(array, dtype, device):
-    return array
-
-
-def array(tensor):
-    return str(tensor.dtype), np.asarray(tensor)
 
 
 def forward(op, inputs, params):

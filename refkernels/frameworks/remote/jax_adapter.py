@@ -148,10 +148,6 @@ def cast(x, draws=None, to="float8_e4m3fn", ties="even", overflow="special"):
 OPS = {}  # calls.txt
 
 
-def version():
-    return jax.__version__
-
-
 def devices():
     listed = [("cpu", "")]
     for device in jax.devices():

@@ -76,10 +76,6 @@ def version():
 OPS = {}  # calls.txt
 
 
-def devices():
-    return [("cpu", "")]
-
-
 def information():
     loop = "compiled by Numba %s" % numba.__version__ if numba is not None else "Python's own"
     return {"threads": 1, "blas": "none", "library": LIBRARY._name or "the process", "loop": loop}
@@ -91,14 +87,6 @@ def unsupported(op, direction, dtype, device):
     if dtype not in TYPES:
         return "the C library has no %s functions" % dtype
     return None
-
-
-def tensor(array, dtype, device):
-    return array
-
-
-def array(tensor):
-    return str(tensor.dtype), tensor
 
 
 def forward(op, inputs, params):

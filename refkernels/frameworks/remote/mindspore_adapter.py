@@ -291,10 +291,6 @@ def clip_by_value(grads, max_value=1.0):
 OPS = {}  # calls.txt
 
 
-def version():
-    return ms.__version__
-
-
 def devices():
     listed = [("cpu", "")]
     for kind in ("gpu", "ascend"):

@@ -238,14 +238,6 @@ def clip_by_value(grads, max_value=1.0):
 OPS = {}  # calls.txt
 
 
-def version():
-    return np.__version__
-
-
-def devices():
-    return [("cpu", "")]
-
-
 def information():
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -282,10 +274,6 @@ def tensor(array, dtype, device):
     if dtype.startswith("float8") or dtype == "bfloat16":
         raise NotImplementedError("NumPy has no %s" % dtype)
     return array
-
-
-def array(tensor):
-    return str(tensor.dtype), np.asarray(tensor)
 
 
 def forward(op, inputs, params):

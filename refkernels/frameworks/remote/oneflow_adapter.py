@@ -169,10 +169,6 @@ def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0
 OPS = {}  # calls.txt
 
 
-def version():
-    return flow.__version__
-
-
 def devices():
     listed = [("cpu", "")]
     if flow.cuda.is_available():

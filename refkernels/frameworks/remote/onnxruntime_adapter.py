@@ -209,10 +209,6 @@ def clip_by_value(grads, max_value=1.0):
 OPS = {}  # calls.txt
 
 
-def version():
-    return ort.__version__
-
-
 def devices():
     cuda = "CUDAExecutionProvider" in ort.get_available_providers()
     return [("cpu", "")] + ([("cuda:0", "")] if cuda else [])
@@ -233,7 +229,3 @@ def unsupported(op, direction, dtype, device):
 def tensor(array, dtype, device):
     PLACE["device"] = device
     return array
-
-
-def array(tensor):
-    return str(tensor.dtype), tensor

@@ -300,10 +300,6 @@ def clip_by_value(grads, max_value=1.0):
 OPS = {}  # calls.txt
 
 
-def version():
-    return paddle.__version__
-
-
 def devices():
     named = [("cpu", "")]
     listed = set(paddle.device.get_available_device() or [])

@@ -308,10 +308,6 @@ def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0
 OPS = {}  # calls.txt
 
 
-def version():
-    return tf.__version__
-
-
 def devices():
     listed = [("cpu", "")]
     for index, device in enumerate(tf.config.list_physical_devices("GPU")):

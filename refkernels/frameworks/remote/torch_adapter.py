@@ -392,10 +392,6 @@ def combine_experts(x, rows, weights=None):
 OPS = {}  # calls.txt
 
 
-def version():
-    return torch.__version__
-
-
 def devices():
     listed = [("cpu", "")]
     for kind in ("cuda", "xpu", "npu"):

@@ -13,13 +13,15 @@ An adapter is a module with these names (see numpy_adapter.py for the smallest):
 OPS            {op: (name of the main output, function of the inputs and params)}; the function
                returns the main output, or a dict of outputs that starts with it. In its place, a
                sentence says why the framework lacks the op
-version()      the framework's version
-devices()      [(name, description)], "cpu" first, and every device the framework reports
-tensor(array, dtype, device)   the framework's tensor; it may alias `array`, which it then owns
-array(tensor)                  (dtype name, NumPy array in host memory)
 
 and, if there is a reason, these:
 
+version()      the framework's version, if its module has no __version__
+devices()      [(name, description)], "cpu" first, and every device the framework reports, if these
+               are more than the CPU
+tensor(array, dtype, device)   the framework's tensor, if it takes no NumPy arrays; it may alias
+                               `array`, which it then owns
+array(tensor)                  (dtype name, NumPy array in host memory), if NumPy cannot make it
 FLAGS          {key: (getter or None, setter of a str or None)}, framework switches for --set; the
                keys must be literals, because the host reads them without running the file
 FORMULAS       {op: name} of the ops for which the framework has no kernel and which the adapter
@@ -36,6 +38,7 @@ load(file)                     {name: tensor} of a file (a path, or a binary fil
 """
 
 import gc
+import importlib
 import inspect
 import io
 import mmap
@@ -70,13 +73,6 @@ DEVICE_LOST = re.compile(
 
 
 SWITCHES = ("0", "1", "false", "true", "off", "on", "no", "yes")  # words for one value
-CONTRACT = {  # what an adapter must have, and what it is or returns
-    "OPS": "{op: (main output, function)}",
-    "version": "the framework's version",
-    "devices": "[(name, description)], with ('cpu', '') first",
-    "tensor": "the framework's tensor",
-    "array": "(dtype name, NumPy array)",
-}
 
 
 class Failure(Exception):
@@ -367,20 +363,17 @@ class Worker:
         finally:
             gc.freeze()
             gc.enable()
-        for name, returns in CONTRACT.items():
-            value = getattr(adapter, name, None)
-            if value is None or not (name.isupper() or callable(value)):
-                what = name if name.isupper() else "%s(), which returns" % name
-                reason = "its adapter %s has no %s %s" % (message["file"], what, returns)
-                raise Failure("error", reason)
-        for name, default in self.defaults().items():
+        if not isinstance(getattr(adapter, "OPS", None), dict):
+            reason = "its adapter %s has no OPS {op: (main output, function)}" % message["file"]
+            raise Failure("error", reason)
+        for name, default in self.defaults(message["module"]).items():
             adapter.__dict__.setdefault(name, default)
         self.adapter = adapter
         for key, value in message["flags"].items():
             self.set_flag(key, value)
         return self.describe(message["dtypes"])
 
-    def defaults(self):
+    def defaults(self, module):
         """What stands for what an adapter need not have."""
 
         def backward(*question):
@@ -393,6 +386,10 @@ class Worker:
             "FLAGS": {}, "FORMULAS": {}, "information": dict, "forward": forward,
             "backward": backward, "unsupported": lambda *call: None,
             "synchronize": lambda device: None, "instruction_sets": lambda features: [],
+            "version": lambda: importlib.import_module(module).__version__,
+            "devices": lambda: [("cpu", "")],
+            "tensor": lambda array, dtype, device: array,
+            "array": lambda tensor: (str(tensor.dtype), np.asarray(tensor)),
         }  # fmt: skip
 
     def facts(self, name):
