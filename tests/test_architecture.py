@@ -136,6 +136,7 @@ def test_imports_by_a_string_are_declared() -> None:
         "refkernels.cli.app",  # a command, when it is used
         "refkernels.contexts",
         "refkernels.diagnosis.explanation",
+        "refkernels.frameworks.remote.worker",  # the framework, for its version
         "refkernels.metrology",
         "refkernels.reporting",
         "refkernels.registry",

@@ -87,7 +87,7 @@ def find(name: str | Spec, machine: str = "") -> Interpreter:
     if spec.framework.kernel is not None:
         return _of_kernel(spec, machine)
     interpreters = list(
-        _emulated_interpreters(spec, machine) if machine else _all_interpreters(spec)
+        _managed_interpreters(spec, machine) if machine else _all_interpreters(spec)
     )
     for interpreter in interpreters:
         if not spec.version or (
@@ -241,20 +241,15 @@ def _all_interpreters(spec: Spec) -> Iterator[Interpreter]:
             yield Interpreter(spec, named[key].place, "named", named[key].version or name.version)
     if running := _running(spec):
         yield running
-    for version, environment in _managed(spec.name):
-        recorded = _recorded_version(environment)
-        if recorded and (spec.version or version == (spec.framework.version or version)):
-            yield _interpreter_in(environment, spec)
+    yield from _managed_interpreters(spec, "")
 
 
-def _emulated_interpreters(spec: Spec, machine: str) -> Iterator[Interpreter]:
-    """The interpreters for an emulated machine, that of the default version first."""
-    default_version = spec.framework.machines.get(machine) or spec.framework.version
+def _managed_interpreters(spec: Spec, machine: str) -> Iterator[Interpreter]:
+    """Those of managed environments for a machine, that of the default version first."""
+    default = spec.framework.machines.get(machine) or spec.framework.version
     folders = _managed(_owner(spec.name, machine))
-    for version, environment in sorted(folders, key=lambda entry: entry[0] != default_version):
-        if _recorded_version(environment) and (
-            spec.version or version == (default_version or version)
-        ):
+    for version, environment in sorted(folders, key=lambda entry: entry[0] != default):
+        if _recorded_version(environment) and (spec.version or version == (default or version)):
             yield _interpreter_in(environment, spec)
 
 
