@@ -19,6 +19,7 @@ from refkernels.programs.places import back, index, order
 
 Rule = Callable[..., Any]
 Places = npt.NDArray[np.int64]
+_COLUMNS = 1 << 23  # elements of the windows of a convolution that are in memory at once
 
 # --- products -------------------------------------------------------------------------------------
 
@@ -75,26 +76,29 @@ def convolution(
     taps, out = weight.shape[2:], c.shape[-rank:]
     each = [_each(item, rank) for item in (stride, padding, dilation)]
     sizes = zip(x.shape[2:], out, taps, *each, strict=True)
+    weight = c.reshape(weight, (groups, weight.shape[0] // groups, *weight.shape[1:]))
     if transposed:
         tables = [Axis(n_out, k, s, d, p, p).back() for _, n_out, k, s, p, d in sizes]
         for table, n in zip(tables, x.shape[2:], strict=True):
             table[table >= n] = -1
-        swapped = c.reshape(weight, (groups, weight.shape[0] // groups, *weight.shape[1:]))
-        weight = c.transpose(swapped, (0, 2, 1, *range(3, rank + 3)))
+        weight = c.transpose(weight, (0, 2, 1, *range(3, rank + 3)))
     else:
         tables = [Axis(n, k, s, d, p, p).windows()[:n_out] for n, n_out, k, s, p, d in sizes]
-        weight = c.reshape(weight, (groups, weight.shape[0] // groups, *weight.shape[1:]))
     table = joined(tables, x.shape[2:])
-    columns = _taken(c, x, table, rank)  # (n, groups channels, places, taps)
-    n, channels, places, count = columns.shape
-    columns = c.reshape(columns, (n, groups, channels // groups, places, count))
-    left = c.reshape(c.transpose(columns, (1, 0, 3, 2, 4)), (groups, n * places, -1))
+    n, channels = x.shape[:2]
     right = c.transpose(c.reshape(weight, (groups, weight.shape[1], -1)), (0, 2, 1))
-    if bias is None:
-        y = c.xp.matmul(left, right)  # (groups, n places, channels)
-    else:
-        y = _biased(c, left, right, c.reshape(c.plain(bias), (groups, 1, -1)))
-    y = c.reshape(y, (groups, n, places, weight.shape[1]))
+    bias = None if bias is None else c.reshape(c.plain(bias), (groups, 1, -1))
+
+    def product(table: Places) -> Any:
+        columns = _taken(c, x, table, rank)  # (n, groups channels, places, taps)
+        columns = c.reshape(columns, (n, groups, channels // groups, *table.shape))
+        left = c.reshape(c.transpose(columns, (1, 0, 3, 2, 4)), (groups, n * len(table), -1))
+        y = c.xp.matmul(left, right) if bias is None else _biased(c, left, right, bias)
+        return c.reshape(y, (groups, n, len(table), weight.shape[1]))
+
+    pieces = n * channels * table.size // _COLUMNS + 1
+    products = [product(piece) for piece in np.array_split(table, pieces)]
+    y = products[0] if pieces == 1 else c.xp.concatenate(products, 2)  # (groups, n, places, ...)
     return c.reshape(c.transpose(y, (1, 0, 3, 2)), c.shape)
 
 
@@ -240,8 +244,7 @@ def batch_norm(
         dims = [k for k in range(len(x.shape)) if k != 1]
         rows = c.rows(x, dims)
         m = c.mean(rows)
-        v = c.mean(c.square(rows - m))
-        m, v = c.reshape(m, shape), c.reshape(v, shape)
+        m, v = (c.reshape(a, shape) for a in (m, c.mean(c.square(rows - m))))
     else:
         m, v = c.reshape(c.plain(mean), shape), c.reshape(c.plain(var), shape)
     r = c.rsqrt(v + c.scalar(eps))
@@ -353,24 +356,22 @@ def recurrent(
     if dropout and train:
         raise c.refuse("has active dropout, whose answers differ from call to call")
     starts = [c.plain(s) for s in (state if states > 1 else [state])]
-    directions = 2 if both else 1
     per = (4 if biases else 2) + (starts[0].shape[-1] != weights[1].shape[-1])
     x = c.plain(x)
     x = c.transpose(x, (1, 0, 2)) if batch_first else x
-    ends: list[list[Any]] = [[] for _ in starts]
-    for layer in range(layers):
+    ends = list[Any]()
+    for _ in range(layers):
         outputs = []
-        for way in range(directions):
-            k = layer * directions + way
+        for way in range(1 + both):
+            k = len(ends)
             own = [c.plain(w) for w in weights[k * per : (k + 1) * per]]
             first = [c.move(lambda a, k=k: a[k], s) for s in starts]
             y, last = _over_time(c, cell, x, first, own, biases, bool(way))
             outputs.append(y)
-            for end, value in zip(ends, last, strict=True):
-                end.append(value)
-        x = outputs[0] if directions == 1 else c.xp.concatenate(outputs, -1)
+            ends.append(last)
+        x = c.xp.concatenate(outputs, -1) if both else outputs[0]
     y = c.transpose(x, (1, 0, 2)) if batch_first else x
-    return (y, *(c.move(lambda *a: np.stack(a), *end) for end in ends))
+    return (y, *(c.move(lambda *a: np.stack(a), *end) for end in zip(*ends, strict=True)))
 
 
 def _over_time(
@@ -389,8 +390,7 @@ def _over_time(
         if len(weights) > 2 + 2 * biases:  # a projection of the output
             state[0] = c.xp.matmul(state[0], c.transpose(weights[-1], (1, 0)))
         outputs.append(state[0])
-    outputs = outputs[::-1] if backwards else outputs
-    return c.move(lambda *a: np.stack(a), *outputs), state
+    return c.move(lambda *a: np.stack(a), *outputs[:: -1 if backwards else 1]), state
 
 
 LAYERS: dict[str, Rule] = {

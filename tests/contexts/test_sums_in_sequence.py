@@ -1,6 +1,7 @@
 """Sums in sequence and by index, and powers, are those of a loop, or enclose the exact ones."""
 
 import functools
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -18,9 +19,8 @@ from refkernels.contexts.working import data
 
 IN_ORDER = [
     RoundedArithmetic(dtype, order=order, fma=fma, seed=1)
-    for dtype in ("float32", "float64")
+    for dtype, fma in itertools.product(("float32", "float64"), (False, True))
     for order in ("sequential", "reversed", "random", "pairwise")
-    for fma in (False, True)
 ]
 NO_RANGE = [Unbounded(), Unbounded(underflow=True), SignedZeros(made=0.0), SignedZeros(made=-0.0)]
 

@@ -20,7 +20,7 @@ from refkernels import programs
 from refkernels.arithmetic import formats
 from refkernels.judging.standard import Challenge
 from refkernels.op import Op
-from refkernels.programs import sources
+from refkernels.programs import layers, sources
 from refkernels.programs.joint import JointWarning
 from refkernels.programs.operators import OPERATORS
 from refkernels.programs.program import ProgramError, read
@@ -145,15 +145,12 @@ def test_any_slope_is_right_at_a_tie_of_a_maximum() -> None:
 
 
 def test_a_view_of_a_storage_is_read_by_the_strides_of_its_operand() -> None:
-    given: list[Any] = [{"node": "x"}, [2, 2], [1, 2], 1, [1, 2], 0]  # x lies by columns
-    nodes = [documents.call("y", "aten.as_strided.default", given, documents.tensor((2, 2)))]
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    asked = lambda: documents.program(nodes, {"x": x}).evaluate("forward", {"x": x}, {})["y"]  # noqa: E731
-    expected = np.lib.stride_tricks.as_strided(x.T.copy().ravel()[1:], (2, 2), (4, 8))
-    assert np.array_equal(asked().hi, expected)
-    given[2] = [1, 6]
+    given = [["x", [2, 2], [1, n], 1, [1, 2], 0] for n in (2, 6)]  # x lies by columns
+    ops = [documents.single("as_strided.default", each, (2, 2), x=x) for each in given]
+    assert ops[0].evaluate("forward", {"x": x}, {})["y"].hi.tolist() == [[3, 4], [1, 2]]
     with pytest.raises(ProgramError, match="elements that its operand does not have"):
-        asked()
+        ops[1].evaluate("forward", {"x": x}, {})
 
 
 @torch
@@ -272,9 +269,8 @@ def rewritten(a: Any, b: Any, c: Any, m: Any) -> Iterator[tuple[str, list[Any], 
 def test_a_rewrite_is_right() -> None:
     arrays = drawn(11, a=(8, 5), b=(5, 40), c=(40, 3), m=(40,))
     given = {**arrays, "v": arrays["m"] ** 2}
-    first = documents.call(
-        "ab", "aten.mm.default", [{"node": "a"}, {"node": "b"}], documents.tensor((8, 40))
-    )
+    shape, factors = documents.tensor((8, 40)), [{"node": "a"}, {"node": "b"}]
+    first = documents.call("ab", "aten.mm.default", factors, shape)
     for operator, named, y in rewritten(**arrays):
         arguments = [{"node": x} if isinstance(x, str) else x for x in named]
         last = documents.call("y", f"aten.{operator}", arguments, documents.tensor(y.shape))
@@ -299,8 +295,7 @@ def test_a_sigmoid_is_right_where_its_exponential_overflows_and_nowhere_else() -
 def test_rrelu_in_evaluation_has_one_slope() -> None:
     x, name = np.float32([-2, 4]), "rrelu_with_noise_functional.default"
     op = documents.single(name, ["x", "x", 0.125, 0.375, False], (2,), x=x)
-    y = op.evaluate("forward", {"x": x}, {})["y"]
-    assert y.hi.tolist() == [-0.5, 4.0]
+    assert op.evaluate("forward", {"x": x}, {})["y"].hi.tolist() == [-0.5, 4.0]
 
 
 def test_a_softmax_of_no_numbers_has_none() -> None:
@@ -427,8 +422,7 @@ def test_places_are_exact_where_the_order_is_certain_and_either_is_right_at_a_ti
 def test_axes_are_counted_from_the_end_too() -> None:
     given = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "i": np.array([2, 0, 1])}
     op = documents.single("index_select.default", ["x", -1, "i"], (2, 3), **given)
-    y = op.evaluate("forward", given, {})["y"]
-    assert np.array_equal(y.hi, given["x"][:, [2, 0, 1]])
+    assert np.array_equal(op.evaluate("forward", given, {})["y"].hi, given["x"][:, [2, 0, 1]])
 
 
 def test_numbers_that_meet_at_a_place_are_combined() -> None:
@@ -440,11 +434,18 @@ def test_numbers_that_meet_at_a_place_are_combined() -> None:
         assert op.evaluate("forward", given, {})["y"].hi.tolist() == y, way
 
 
-def test_a_mean_of_one_number_may_be_folded() -> None:
+def test_a_convolution_by_pieces_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = drawn(4, x=(2, 4, 9, 7), w=(6, 2, 3, 3), b=(6,))
+    given = [*arrays, [2, 1], [1, 1], [1, 1], False, [0, 0], 2]
+    op = documents.single("convolution.default", given, (2, 6, 5, 7), **arrays)
+    whole = op.plain("forward", arrays, {}, "float32")["y"]
+    monkeypatch.setattr(layers, "_COLUMNS", 700)
+    assert np.array_equal(op.plain("forward", arrays, {}, "float32")["y"], whole)
+
+
+def test_a_mean_of_one_number_may_be_folded() -> None:  # r x - r m with FMA
     arrays = {name: np.array([n], np.float32) for name, n in (("x", -0.6), ("w", -4.8))}
-    arguments = [{"node": "x"}, [1], {"node": "w"}, None, 1e-5, False]  # r x - r m with FMA
-    call = documents.call("y", "aten.layer_norm.default", arguments, documents.tensor((1,)))
-    op = documents.program([call], arrays, ("input", "parameter"))
+    op = documents.single("layer_norm.default", ["x", [1], "w", None, 1e-5, False], (1,), **arrays)
     with pytest.warns(StatisticalWarning):
         bound = op.bound("backward", {**arrays, "dy": np.ones(1, np.float32)}, {}, "float32")
     assert 1e-7 < bound["dw"] < 1e-4
@@ -470,8 +471,7 @@ def test_a_cast_is_rounding_to_a_statistic_too() -> None:
     inputs = {"x": x, "w": x * np.float32(1 + 2.0**-12)}
     with pytest.warns(StatisticalWarning):
         limit = op.bound("forward", inputs, {}, formats.BINARY32)["y"]
-    rounded = x.astype(ml_dtypes.bfloat16).astype(np.float32)
-    right = np.cumsum(rounded - inputs["w"], axis=1, dtype=np.float32)
+    right = np.cumsum(x.astype(ml_dtypes.bfloat16).astype(np.float32) - inputs["w"], axis=1)
     assert np.all(np.abs(right - op.evaluate("forward", inputs, {})["y"].hi) <= limit)
 
 
