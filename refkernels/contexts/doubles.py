@@ -67,9 +67,11 @@ class Doubles(RoundedArithmetic):
         return self._with(blas.product, a, b)
 
     def scatter_add(self, a: Value, index: Index, length: int) -> RoundedValue:
-        total = np.zeros((length, *data(a).shape[1:]))
+        if (rows := data(a)).ndim == 1:
+            return self.value(np.bincount(index.reshape(-1), rows, length))
+        total = np.zeros((length, *rows.shape[1:]))
         with np.errstate(all="ignore"):
-            np.add.at(total, index.reshape(-1), data(a))
+            np.add.at(total, index.reshape(-1), rows)
         return self.value(total)
 
     def prod(self, a: Value, axis: int = -1) -> RoundedValue:

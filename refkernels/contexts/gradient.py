@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.grids import NumberGrid
 from refkernels.contexts.context import FUNCTIONS, Context, Index
+from refkernels.contexts.graph import in_order
 from refkernels.contexts.value import Mask, Value, not_a_value, taken
 
 Pullback = Callable[..., tuple["Value | None", ...]]
@@ -88,7 +89,7 @@ class Gradient(Context):
             )
         below = self.below
         gathered: dict[int, Value] = {id(output): cotangent}
-        order = _in_order(node(output))
+        order = in_order([node(output)], lambda current: current.arguments[::-1])
         wanted = _dependent(order, inputs)  # a constant's cotangent may be the sum of all elements
         for current in reversed(order):
             g = gathered.get(id(current))
@@ -162,14 +163,19 @@ class Gradient(Context):
         result = below.rearrange(change, *(argument.value for argument in nodes))
 
         def pull(g: Value) -> tuple[Value | None, ...]:
-            *ends, length = np.cumsum([math.prod(argument.shape) for argument in nodes]).tolist()
-            parts = zip(np.split(np.arange(length), ends), nodes, strict=True)
-            places = [part.reshape(argument.shape) for part, argument in parts]
-            sources = change(*places).reshape(-1)
+            sources, *places = self.moved(change, *(argument.shape for argument in nodes))
+            length = sum(index.size for index in places)
             flat = below.scatter_add(below.reshape(g, (-1,)), sources, length)
             return tuple(below.take(flat, index) for index in places)
 
         return Taped(self, result, nodes, pull)
+
+    def moved(self, change: Any, *shapes: tuple[int, ...]) -> list[Index]:
+        """Where change(*arrays) takes each element from, and where those of each array stand."""
+        *ends, length = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
+        parts = zip(np.split(np.arange(length), ends), shapes, strict=True)
+        places = [part.reshape(shape) for part, shape in parts]
+        return [change(*places).reshape(-1), *places]
 
     def scatter_add(self, a: Value, index: Index, length: int) -> Taped:
         below, argument = self.below, node(a)
@@ -181,21 +187,6 @@ def node(value: Value) -> Taped:
     if not isinstance(value, Taped):
         raise not_a_value(value)
     return value
-
-
-def _in_order(output: Taped) -> list[Taped]:
-    """Every node that the output depends on, arguments before their users; without recursion,
-    since a training step is deep."""
-    ordered: dict[int, Taped] = {}
-    waiting = [(output, False)]
-    while waiting:
-        current, ready = waiting.pop()
-        if ready:
-            ordered[id(current)] = current
-        elif id(current) not in ordered:
-            waiting.append((current, True))
-            waiting += [(argument, False) for argument in current.arguments]
-    return list(ordered.values())
 
 
 def _dependent(order: Sequence[Taped], inputs: Sequence[Value]) -> set[int]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,20 +120,22 @@ def values_of(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
 
 
 def in_order(
-    outputs: Iterable[Node], edits: Edits | None = None, known: Container[Node] = ()
-) -> list[Node]:
+    outputs: Iterable[Any],
+    operands: Callable[[Any], Sequence[Any]] = attrgetter("operands"),
+    known: Container[Any] = (),
+) -> list[Any]:
     """Every node that the outputs need, operands first, but those that are `known`; without
     recursion, since a tape is deep."""
-    done: dict[Node, None] = {}
+    done: dict[int, Any] = {}
     waiting = [(output, False) for output in reversed(list(outputs))]
     while waiting:
         node, ready = waiting.pop()
         if ready:
-            done[node] = None
-        elif node not in done and node not in known:
+            done[id(node)] = node
+        elif id(node) not in done and node not in known:
             waiting.append((node, True))
-            waiting += [(o, False) for o in reversed(_needed(node, edits or {})) if o not in known]
-    return list(done)
+            waiting += [(part, False) for part in reversed(operands(node)) if part not in known]
+    return list(done.values())
 
 
 def _needed(node: Node, edits: Edits) -> Sequence[Node]:
@@ -177,7 +180,7 @@ def read(
             case _:
                 return apply(node, xp, [values[operand] for operand in node.operands])
 
-    for node in in_order(nodes, edits, known or ()):
+    for node in in_order(nodes, lambda node: _needed(node, edits), known or ()):
         edit = edits.get(node)
         if edit is None or node in edit.operands:
             values[node] = computed(node)

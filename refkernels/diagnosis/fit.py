@@ -69,11 +69,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         return None
     op = problem.op if answer.invariant else replace(problem.op, invariants=())
     weighed = weigh(
-        op,
-        problem.direction,
-        output,
-        got,
-        reference,
+        *(op, problem.direction, output, got, reference),
         bound=np.broadcast_to(answer.bound[output], got.shape),
         plain=problem.right(output, answer),
         inputs=problem.inputs,
@@ -110,11 +106,7 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
     if reference.shape != got.shape:
         return None
     record = {"format": formats.of(got).name} | judge(
-        problem.op,
-        problem.direction,
-        output,
-        got,
-        reference,
+        *(problem.op, problem.direction, output, got, reference),
         bound=truth.bound[output],
         condition=problem.condition.get(output),
         plain=problem.right(output, truth),

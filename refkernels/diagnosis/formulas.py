@@ -106,10 +106,7 @@ def chance_agreement(
     )
     shares = [1.0 - float(np.mean(wrong)) for wrong in apart if wrong.any()]
     any_order = (sum(shares) + 1.0) / (len(shares) + 2.0)
-    return (
-        evidence.agreement(shares),
-        max(evidence.agreement(shares, counted.count), any_order),
-    )
+    return evidence.agreement(shares), max(evidence.agreement(shares, counted.count), any_order)
 
 
 def _name(name: str, settings: dict[str, Any]) -> str:

@@ -375,7 +375,7 @@ def _in_16_bits(screen: Screen, name: str, lengths: Doubles) -> Recovered | None
         return None
     program, seen, format = screen.program, screen.observed[name], screen.problem.format
     known = {n: _rounded(screen.value_of(n), format) for n in program.of("saved")}
-    live = in_order([node for node in program.graph.outputs if node], {}, known)
+    live = in_order([node for node in program.graph.outputs if node], known=known)
     sums = [node for node in live if node.op in ("sum", "mean", "norm")]
     _, owner = shared(screen, name)
     if owner is None or not sums or any(math.prod(n.shape) != owner.max() + 1 for n in sums):

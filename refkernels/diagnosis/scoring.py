@@ -27,10 +27,7 @@ _SHARP = 8.0  # times the bound, in ulp, of some elements
 
 
 def candidates(
-    problem: Problem,
-    outputs: Arrays,
-    fits: Mapping[str, Fit],
-    hypotheses: Iterable[Hypothesis],
+    problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], hypotheses: Iterable[Hypothesis]
 ) -> Iterator[Candidate]:
     """The candidate of each hypothesis, for each output that it predicts."""
     for hypothesis in hypotheses:

@@ -17,14 +17,7 @@ import numpy as np
 from refkernels.arithmetic.formats import BFLOAT16, BINARY32
 from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.working import RoundedArithmetic
-from refkernels.diagnosis import (
-    accumulators,
-    formulas,
-    functions,
-    models,
-    orders,
-    recovered,
-)
+from refkernels.diagnosis import accumulators, formulas, functions, models, orders, recovered
 from refkernels.diagnosis.edits.screen import WRONG, Screen
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions

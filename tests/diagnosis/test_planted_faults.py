@@ -273,6 +273,7 @@ LONG = {"a": normal(12, 96), "b": normal(96, 16, seed=1)}
 
 fault = of("matmul", SQUARE)
 fault("inputs_exchanged", lambda a, b: b @ a)
+fault("output_moved", lambda a, b: (a @ b).reshape(3, 4, 3, 4).swapaxes(0, 2).reshape(12, 12))
 fault = of("matmul", {**SQUARE, "dc": normal(12, 12, seed=2)})
 fault("outputs_exchanged", lambda a, b, dc: {"da": a.T @ dc, "db": dc @ b.T})
 fault = of("matmul", {"a": normal(24, 32), "b": normal(32, 24)})

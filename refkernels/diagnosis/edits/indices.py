@@ -81,6 +81,16 @@ def by_parts(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
                 yield how, axis, partial(_dealt, parts=k, axis=axis)
     if len(shape) > 1 and shape[-1] > 1:
         yield "short rows", len(shape) - 1, _short_rows
+    for pair in itertools.combinations(range(len(shape)), 2):
+        n, m = (shape[axis] for axis in pair)
+        for k in (k for k in range(2, n) if n == m and n % k == 0):
+            yield f"tiles (j, i) of {k} × {k}", pair[0], partial(_tiles_turned, k=k, pair=pair)
+
+
+def _tiles_turned(a: Any, k: int, pair: tuple[int, int]) -> Any:
+    """The tile (i, j) of two axes in the place of the tile (j, i)."""
+    parts = [(n // k, k) if axis in pair else (n,) for axis, n in enumerate(a.shape)]
+    return a.reshape(sum(parts, ())).swapaxes(pair[0], pair[1] + 1).reshape(a.shape)
 
 
 def _short_rows(a: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -68,11 +68,20 @@ class _Quiet(Doubles):
 
 
 class _Tape(Gradient):
-    """Of the same value, it has the same leaf."""
+    """Of the same value, it has the same leaf; of the same movement, the same indices. What was
+    repeated is pulled back as any share of a smaller argument is."""
 
     def __init__(self, below: Doubles) -> None:
         super().__init__(below)
         self.leaves: dict[int, Taped] = {}
+        self.moved = functools.cache(super().moved)  # type: ignore[method-assign]
+
+    def broadcast(self, a: Any, shape: Any) -> Taped:
+        return Taped(self, self.below.broadcast(a.value, shape), (a,), lambda g: (g,))
+
+    def reshape(self, a: Any, shape: Any) -> Taped:
+        reshape = self.below.reshape
+        return Taped(self, reshape(a.value, shape), (a,), lambda g: (reshape(g, a.shape),))
 
     def leaf(self, value: Any) -> Taped:
         return self.leaves.setdefault(id(value), Taped(self, value))
@@ -281,7 +290,7 @@ class Screen:
 
     def predicted(self, changes: Edits, elsewhere: bool = False) -> Predicted | None:
         """The outputs of the edited program, by name; None where its shapes do not fit."""
-        self._count(set(affected(self.program.users, changes)))
+        self._count(affected(self.program.users, changes))
         reader = self.elsewhere if elsewhere else self.reader
         try:
             with np.errstate(all="ignore"):
@@ -465,7 +474,7 @@ class _Reader:
             values = read(nodes, xp, graph.arrays, self.inputs)
             self.known = dict(zip(nodes, values, strict=True))
         if (edited := frozenset(changes)) not in self.unchanged:
-            changed = set(affected(self.users, changes))
+            changed = affected(self.users, changes)
             known = {node: value for node, value in self.known.items() if node not in changed}
             self.unchanged[edited] = known
         wanted = [node for node in graph.outputs if node]
@@ -474,16 +483,15 @@ class _Reader:
         return tuple(None if node is None else by_node[node] for node in graph.outputs)
 
 
-def affected(users: Mapping[Node, list[Node]], changes: Edits) -> Iterator[Node]:
-    """The nodes that depend on what is changed."""
-    seen, waiting = set(changes), list(changes)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for user in users.get(node, ()):
-            if user not in seen:
-                seen.add(user)
-                waiting.append(user)
+def affected(users: Mapping[Node, list[Node]], changes: Iterable[Node]) -> set[Node]:
+    """The nodes that depend on what is changed, and itself."""
+    waiting = list(changes)
+    seen = set(waiting)
+    for node in waiting:
+        new = [user for user in users.get(node, ()) if user not in seen]
+        waiting += new
+        seen.update(new)
+    return seen
 
 
 def maxima(program: Program, changes: Edits) -> Edits:

@@ -272,7 +272,7 @@ def _numbers(
         if (knob.kind == CONSTANT or knob.begins) == constant
         and (key := screen.key_of(knob)) not in screen.missed
     ]
-    families.sort(key=lambda known: len(set(affected(screen.program.users, known[0].changes(1.0)))))
+    families.sort(key=lambda known: len(affected(screen.program.users, known[0].changes(1.0))))
     errors = [screen.errors(name) for name in beyond if not screen.block]
     shown = [max((pointed(knob, e) for e in errors), default=0.0) for knob, _ in families]
     sharpest = sorted(range(len(shown)), key=lambda k: -shown[k])[:_SHARPEST]

@@ -71,10 +71,7 @@ def worded(edit: Edit) -> dict[str, Any]:
 
 
 def _usual(
-    definition: Formulas,
-    direction: Direction,
-    inputs: Mapping[str, Any],
-    params: Mapping[str, Any],
+    definition: Formulas, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
 ) -> Iterator[Fault]:
     where = {"op": definition.name, "direction": direction}
     if not any(names.usual(where)):
