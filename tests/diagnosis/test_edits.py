@@ -13,6 +13,7 @@ import refkernels
 from refkernels import registry
 from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits import names, rules
+from refkernels.diagnosis.edits.blocks import in_one_block
 from refkernels.diagnosis.edits.catalogue import KeyOf
 from refkernels.diagnosis.edits.names import formula_of
 from refkernels.diagnosis.edits.rules import RULES, edits_of
@@ -37,22 +38,16 @@ def test_the_interval_of_a_limit_holds_it_whatever_float32_rounds(op: str, limit
         floored = np.maximum(x, np.float32(limit))
         y = softmax(floored) if op == "softmax" else floored.sum(-1)
         best = explained(op, {"x": x}, {"y": y}).candidates[0]
-        assert (best.cause, best.confidence) == ("floored", "proven")
+        assert (best.cause, best.confidence, best.details["value"]) == ("floored", "proven", limit)
         assert best.details["interval"][0] <= limit <= best.details["interval"][1]
-        assert best.details["value"] == limit
 
 
 def test_what_the_data_cannot_tell_apart_is_not_proven() -> None:
     """All cotangents are 0 in the first row's place: any edit that leaves 0 fits as well."""
     x, dy, target = normal(12, 9), normal(12, seed=3), np.arange(12) % 9
     dy[0] = 0.0
-    found = explained(
-        "cross_entropy",
-        {"dloss": dy, "x": x, "target": target},
-        {"dx": np.zeros((12, 9))},
-        {"reduction": "none"},
-        "backward",
-    )
+    inputs, none = {"dloss": dy, "x": x, "target": target}, {"reduction": "none"}
+    found = explained("cross_entropy", inputs, {"dx": np.zeros((12, 9))}, none, "backward")
     assert found.confidence != "proven" or found.cause == "unwritten_elements"
 
 
@@ -71,12 +66,18 @@ def test_second_edits_that_differ_are_told_by_the_first_of_them() -> None:
     assert _shared_details(members[0], members) == members[0]
 
 
+def test_what_is_not_zero_is_no_block() -> None:
+    x = np.where(np.arange(96) < 64, np.float32(1), np.float32(-4)) + normal(16, 96) / 4
+    y = x * np.clip(x + 3, 0, 6) / 6 * (1 + np.cos(np.arange(96)) / 8)
+    asked = one_kernel("hardswish", {"x": x}, {"y": y.astype(np.float32)})
+    assert (list(in_one_block(*asked)), asked[0].read["edits"]) == ([], 0)
+
+
 def test_an_output_of_one_number_throughout_has_no_edit() -> None:
     """The first gradient for all would do, and so would a thousand other edits."""
     grads = np.abs(normal(60)) + np.float32(0.2)
-    found = explained(
-        "clip_by_value", {"grads": grads}, {"clipped": grads * 0 + 0.05}, {"max_value": 0.1}
-    )
+    clipped = {"clipped": grads * 0 + 0.05}
+    found = explained("clip_by_value", {"grads": grads}, clipped, {"max_value": 0.1})
     assert found.confidence != "proven" or found.cause in ("param_differs", "scale_factor")
 
 

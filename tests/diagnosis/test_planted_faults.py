@@ -481,14 +481,11 @@ fault("output_moved", partial(rotary, as_halves=True))
 part = lambda x, of, n: np.concatenate([rotary(x[..., :n], of), x[..., n:]], -1)  # noqa: E731
 fault("param_differs", lambda x, position: part(x, position, 8), param="dim", value=8)
 turn = lambda x: x.reshape(2, 9, 2, 2, 8).swapaxes(2, 3).reshape(x.shape)  # noqa: E731
-fault = of(
-    "rotary", {"x": normal(2, 9, 32), "position": np.arange(9)}, layout="interleaved", dim=16
-)
+HEADS = {"x": normal(2, 9, 32), "position": np.arange(9)}
+fault = of("rotary", HEADS, layout="interleaved", dim=16)
 fault("other_layout", lambda x, position: turn(part(turn(x), position, 16)), axis=-1)
-fault = of(
-    "dequantize",
-    {"x": (np.arange(576) % 200 - 100).astype(np.int8).reshape(24, 24), "scale": normal(24, 1)},
-)
+CODES = (np.arange(576) % 200 - 100).astype(np.int8).reshape(24, 24)
+fault = of("dequantize", {"x": CODES, "scale": normal(24, 1)})
 fault(None, lambda x, scale: x * scale)
 fault("read_along_other_axis", lambda x, scale: x * scale.T, part="scale")
 STEPS = {"x": np.arange(-128, 128, dtype="i1"), "scale": np.full((), 0.3, F)}

@@ -34,7 +34,8 @@ def in_one_block(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         box = [(int(axis.min()), int(axis.max()) + 1) for axis in np.argwhere(wrong).T]
         block = np.zeros(got.shape, bool)
         block[tuple(slice(*ends) for ends in box)] = True
-        share = block.mean()
+        exact = np.asarray(problem.truth.reference[name])
+        share = block[(exact != 0.0) | wrong].mean()  # what is 0 is mostly right anyway
         if share > _MOST or np.count_nonzero(wrong) * -math.log2(share) < _CHANCE:
             continue
         price = _price(block, box)
