@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -158,6 +158,16 @@ def program_of(formula: Formula, arguments: Mapping[str, Any], derive: Derive | 
     with np.errstate(all="ignore"):
         (read if derive is None else derive(read))(XP, **arguments)
     return programs[0]
+
+
+def affected(users: Mapping[Node, list[Node]], changes: Collection[Node]) -> set[Node]:
+    """The nodes that depend on what is changed, and itself."""
+    waiting, seen = list(changes), set(changes)
+    for node in waiting:
+        new = [user for user in users.get(node, ()) if user not in seen]
+        waiting += new
+        seen.update(new)
+    return seen
 
 
 def through(node: Node) -> Node:

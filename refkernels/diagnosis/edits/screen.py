@@ -30,6 +30,7 @@ from refkernels.diagnosis.edits.catalogue import (
     Edit,
     KeyOf,
     Program,
+    affected,
     by,
     program_of,
     through,
@@ -481,17 +482,6 @@ class _Reader:
         values = read(wanted, xp, graph.arrays, self.inputs, changes, known=self.unchanged[edited])
         by_node = dict(zip(wanted, values, strict=True))
         return tuple(None if node is None else by_node[node] for node in graph.outputs)
-
-
-def affected(users: Mapping[Node, list[Node]], changes: Iterable[Node]) -> set[Node]:
-    """The nodes that depend on what is changed, and itself."""
-    waiting = list(changes)
-    seen = set(waiting)
-    for node in waiting:
-        new = [user for user in users.get(node, ()) if user not in seen]
-        waiting += new
-        seen.update(new)
-    return seen
 
 
 def maxima(program: Program, changes: Edits) -> Edits:

@@ -19,10 +19,10 @@ import numpy as np
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits import beside, identities, ranges, recognised, reductions
-from refkernels.diagnosis.edits.catalogue import Edit, Program, through
+from refkernels.diagnosis.edits.catalogue import Edit, Program, affected, through
 from refkernels.diagnosis.edits.findings import LEAST, NAMED, NearEdits, nearest, simplest, told
 from refkernels.diagnosis.edits.rules import again
-from refkernels.diagnosis.edits.screen import Screen, affected, maxima
+from refkernels.diagnosis.edits.screen import Screen, maxima
 from refkernels.diagnosis.edits.solved import (
     CONSTANT,
     KINDS,
