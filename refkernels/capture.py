@@ -87,6 +87,8 @@ _ROOT = "(root)"
 _WORTH_SHARING = 1024  # bytes of a tensor
 _LEAST_ROOM = 2**23  # bytes of a step's tensors of layers, however small the model is
 _SAMPLE = 512  # of its bytes, by which tensors that may be equal are found
+_ELEMENTS = 4096  # of a large state that an update leaves, where no chosen step begins with it
+_LARGE = 2**20  # bytes of a call's tensors, however small the model is
 
 
 # ---------------------------------------------------------------------------- values and bytes
@@ -114,9 +116,8 @@ def _mapped(value, path, change):
         return type(value)(*(_mapped(item, path + "." + str(index), change)
                              for index, item in enumerate(value)))  # fmt: skip
     if type(value) in (tuple, list):
-        return type(value)(
-            _mapped(item, path + "." + str(index), change) for index, item in enumerate(value)
-        )
+        items = (_mapped(item, "%s.%d" % (path, k), change) for k, item in enumerate(value))
+        return type(value)(items)
     return change(path, value)
 
 
@@ -657,9 +658,8 @@ class _Paddle(_Framework):
         if clip is not None:
             hyperparameters["grad_clip"] = dict(_simple(vars(clip)), type=type(clip).__name__)
         hyperparameters["lr"] = float(optimizer.get_lr())
-        return _without(
-            hyperparameters, "learning_rate", "regularization_method", "regularization_coeff"
-        )
+        words = "learning_rate", "regularization_method", "regularization_coeff"
+        return _without(hyperparameters, *words)
 
     def groups(self, optimizer):
         param_groups = optimizer._param_groups
@@ -1329,9 +1329,8 @@ class Capture:
 
     def __enter__(self) -> Capture:
         if self._writes and os.path.exists(os.path.join(self._folder, "run.json")):
-            raise FileExistsError(
-                "%s already holds a run: choose another folder, or remove it" % self._folder
-            )
+            words = "already holds a run: choose another folder, or remove it"
+            raise FileExistsError("%s %s" % (self._folder, words))
         framework = self._framework
         self._list_model()
         self._perturbed = None if self._perturb is None else self._move_one_weight()
@@ -1420,14 +1419,11 @@ class Capture:
         """
         if not callable(function):
             raise TypeError("watch: %r is neither a function nor a layer" % type(function).__name__)
-        if not self._open or name in self._layers:
-            raise ValueError(
-                "watch: use another name than %r" % name
-                if self._open
-                else "capture.watch belongs inside the `with Capture(...)` block"
-            )
-        self._layers[name] = function
-        self._recorded[name] = function
+        if not self._open:
+            raise ValueError("capture.watch belongs inside the `with Capture(...)` block")
+        if name in self._layers:
+            raise ValueError("watch: use another name than %r" % name)
+        self._layers[name] = self._recorded[name] = function
         self._watched.add(name)
         recording = self._recording(name, function, function)
         gate = self._gate
@@ -1457,9 +1453,8 @@ class Capture:
             for name, parameter in self._parameters.items()
         ]
         self._buffers = OrderedDict(framework.buffers(model))
-        self._trainable = [
-            name for name, value in self._parameters.items() if framework.trainable(value)
-        ]
+        pairs = self._parameters.items()
+        self._trainable = [name for name, value in pairs if framework.trainable(value)]
         self._layers, everything = OrderedDict(), []
         for name, layer in framework.layers(model):
             everything.append((name, layer))
@@ -1501,13 +1496,9 @@ class Capture:
         arrays = [array for array in arrays if array.ndim]
         if not arrays or len(arrays[0]) > 4096:
             return digest.hexdigest(), None
-        rows = []
-        for index in range(len(arrays[0])):
-            row = hashlib.sha256()
-            for array in (array for array in arrays if len(array) == len(arrays[0])):
-                row.update(_bytes(np.ascontiguousarray(array[index])))
-            rows.append(row.hexdigest()[:16])
-        return digest.hexdigest(), rows
+        alike = [array for array in arrays if len(array) == len(arrays[0])]
+        rows = (b"".join(array[k].tobytes() for array in alike) for k in range(len(arrays[0])))
+        return digest.hexdigest(), [hashlib.sha256(row).hexdigest()[:16] for row in rows]
 
     def _array(self, leaf):
         """A NumPy array of a tensor or an array of numbers, None for anything else."""
@@ -1522,24 +1513,21 @@ class Capture:
     def _plain_number(self, value, name):
         try:
             return _plain(self._framework.scalar(value))
-        except TypeError:
-            raise TypeError(
-                "%s is a %s: give a number, a string, or a list of them"
-                % (name, type(value).__name__)
-            ) from None
+        except TypeError as error:
+            raise TypeError("%s is a %s: give a number or a string" % (name, error)) from None
 
     def _loss(self, loss):
         if loss is None:
             return {"loss": None, "loss_hex": None, "loss_dtype": None}
         if self._framework.is_tensor(loss):
             dtype, array = self._framework.host(loss)
-            words = {code: word for word, code in DTYPES.items()}
-            values, word = _wide(dtype, array).ravel(), words[dtype]
+            word = next(word for word, code in DTYPES.items() if code == dtype)
         else:
             array = np.asarray(loss)
+            dtype = word = str(array.dtype)
             if array.dtype.kind not in "biuf":
                 raise TypeError("loss is a %s: give a number or a tensor" % type(loss).__name__)
-            values, word = array.astype(np.float64).ravel(), str(array.dtype)
+        values = _wide(dtype, array).ravel()
         if values.size != 1:
             raise ValueError("loss has %d elements: give one number" % values.size)
         value = float(values[0])
@@ -1548,28 +1536,21 @@ class Capture:
     def _move_one_weight(self):
         """Move one finite nonzero weight by one ulp; the same weight on every rank."""
         framework, rng = self._framework, np.random.default_rng(self._perturb)
-        sizes = {}
-        for name in self._trainable:
-            dtype, array = framework.host(self._parameters[name], copy=False)
-            if dtype in ("BF16", "F16", "F32", "F64") and array.size:
-                sizes[name] = array.size
-        if not sizes:
+        pairs = ((name, framework.host(self._parameters[name], False)) for name in self._trainable)
+        real = [(name, *pair) for name, pair in pairs if pair[0] in ("BF16", "F16", "F32", "F64")]
+        ends = np.cumsum([array.size for _, _, array in real])
+        if not real or not ends[-1]:
             raise ValueError("perturb: the model has no trainable weight in floating point")
-        total = sum(sizes.values())
         for _ in range(10000):
-            index, up = int(rng.integers(total)), bool(rng.integers(2))
-            for name in sizes:
-                if index < sizes[name]:
-                    break
-                index -= sizes[name]
-            dtype, array = framework.host(self._parameters[name])
+            index, up = int(rng.integers(ends[-1])), bool(rng.integers(2))
+            k = int(np.searchsorted(ends, index, "right"))
+            name, dtype, array = real[k][0], real[k][1], np.array(real[k][2], order="C")
+            index -= int(ends[k]) - array.size
             value = float(_wide(dtype, array).ravel()[index])
-            if value == 0.0 or not math.isfinite(value):
-                continue
             bits = array.view("u%d" % array.dtype.itemsize).reshape(-1)
             bits[index] = bits[index].item() + (1 if up else -1)
             moved = float(_wide(dtype, array).ravel()[index])
-            if not math.isfinite(moved):
+            if value == 0.0 or not math.isfinite(value) or not math.isfinite(moved):
                 continue
             framework.assign(self._parameters[name], array)
             place = [int(axis) for axis in np.unravel_index(index, array.shape)]
@@ -1587,21 +1568,18 @@ class Capture:
         if not self._writes:
             return
         free = shutil.disk_usage(self._folder).free
-        # Parameters and two words of state, before and after; gradients, twice.
-        least = size * (8 if self._optimizer is not None else 2)
+        # Parameters before and after, two words of state, gradients, and a share of the layers.
+        least = size * (6 if self._optimizer is not None else 2)
         count = len([step for step in self._steps if step >= self._first_step])
         many = " and each multiple of %d" % self._every if self._every else ""
         chosen = "%d steps are chosen%s; %%s are free" % (count, many)
-        start = "parameters %s; a chosen step takes about %s and its activations; "
-        self._tell(start + chosen, size, least, free)
+        self._tell("parameters %s; a chosen step takes about %s; " + chosen, size, least, free)
         needed = least * max(count, 1)
         if needed > free:
-            sizes = self._folder, _readable(free), _readable(needed)
-            sentence = (
-                "%s has %s free and the chosen steps need at least %s: choose fewer steps, or "
-                "bound them with only=" % sizes
-            )
-            raise OSError(errno.ENOSPC, sentence)
+            sentence = "%s has %s free and the chosen steps need about %s: choose fewer steps" % (
+                self._folder, _readable(free), _readable(needed),
+            )  # fmt: skip
+            raise OSError(errno.ENOSPC, sentence + ", or bound them with only=")
 
     def _tell(self, sentence, *sizes):
         sentence %= tuple(map(_readable, sizes))
@@ -1619,7 +1597,7 @@ class Capture:
         self._updates, self._rates, self._norm, self._gradient_hash = 0, None, None, None
         self._changed, self._updated = None, False
         self._tensors, self._scalars, self._calls = {}, {}, OrderedDict()
-        self._inside, self._light, self._kinds = 0, set(), set()
+        self._inside, self._light, self._kinds, self._in_part = 0, set(), set(), set()
         self._room = max(_LEAST_ROOM, self._weight_bytes / 4)
         if not self._chosen:
             return
@@ -1640,9 +1618,8 @@ class Capture:
                 self._trace = _tracing(framework.api, self)
         if not self._permanent_hooks:
             for name in self._trainable:
-                undo = framework.on_accumulation(
-                    self._parameters[name], self._accumulated(name, self._gate)
-                )
+                receive = self._accumulated(name, self._gate)
+                undo = framework.on_accumulation(self._parameters[name], receive)
                 if undo is None:
                     self._permanent_hooks = True  # the hook cannot be removed: the gate disables it
                 else:
@@ -1690,9 +1667,7 @@ class Capture:
             dtype, array = capture._framework.host(gradient)
             if capture._framework.name == "mindspore" and key in capture._tensors:
                 if dtype == "BF16":
-                    capture._miss(
-                        "Of several bfloat16 backward passes in a step, only the last is recorded."
-                    )
+                    capture._miss("Of several backward passes in bfloat16, the last is recorded.")
                 else:
                     array = (array + capture._tensors[key][1]).astype(array.dtype)
             capture._tensors[key] = dtype, array
@@ -1718,11 +1693,12 @@ class Capture:
         """A function that records each call of `owner`, a layer or a function."""
         framework, gate = self._framework, self._gate
 
-        def receive(key):
+        def receive(key, rows):
             def take(gradient):
                 capture = gate[0]
                 if capture is not None and capture._chosen and gradient is not None:
                     capture._put(key, gradient)
+                    capture._cut(name, key, rows)
 
             return take
 
@@ -1747,7 +1723,7 @@ class Capture:
                 return run(args, kwargs)
             forward_key = "layers/%s/forward/%d/" % (name, call)
             backward_key = "layers/%s/backward/%d/" % (name, call)
-            passed = {}
+            passed, rows = {}, []
 
             def enter(path, leaf):
                 if not framework.is_tensor(leaf):
@@ -1757,7 +1733,7 @@ class Capture:
                 if not framework.differentiable(leaf):
                     return leaf
                 if id(leaf) not in passed:  # a tensor passed twice stays one tensor
-                    entered = framework.enter(leaf, receive(backward_key + "inputs/" + path))
+                    entered = framework.enter(leaf, receive(backward_key + "inputs/" + path, rows))
                     passed[id(leaf)] = (*entered, getattr(entered[0], "_version", 0))
                 return passed[id(leaf)][0]
 
@@ -1766,11 +1742,8 @@ class Capture:
             args = [_mapped(value, str(place), enter) for place, value in enumerate(args)]
             kwargs = {key: _mapped(value, key, enter) for key, value in kwargs.items()}
             result = run(args, kwargs)
-            changed = [
-                value
-                for value, _, version in passed.values()
-                if getattr(value, "_version", 0) != version
-            ]
+            seen = ((value, version) for value, _, version in passed.values())
+            changed = any(getattr(value, "_version", 0) != version for value, version in seen)
             if changed:
                 self._miss(
                     "%s changes its input in place: the gradient of that input is not recorded "
@@ -1780,10 +1753,11 @@ class Capture:
             for path, leaf in _leaves(result):
                 if framework.is_tensor(leaf):
                     self._put(forward_key + "outputs/" + path, leaf)
-                    self._room -= 2 * self._tensors[forward_key + "outputs/" + path][1].nbytes
                     if framework.differentiable(leaf):
-                        framework.on_gradient(leaf, receive(backward_key + "cotangents/" + path))
+                        key = backward_key + "cotangents/" + path
+                        framework.on_gradient(leaf, receive(key, rows))
                         differentiable.append(leaf)
+            rows += self._rows(name, owner, forward_key)
             if not changed:
                 framework.leave([entry[:2] for entry in passed.values()], differentiable)
             return result
@@ -1795,13 +1769,39 @@ class Capture:
         weights: leave out the tensors of a layer of a kind that it has."""
         if self._trace is None or name in self._watched or not self._chooses:
             return
-        tensors = [leaf for _, leaf in _leaves(given) if self._framework.is_tensor(leaf)]
-        tensors += self._framework.own_parameters(owner).values()
-        kinds = [(tensor.shape, tensor.dtype) for tensor in tensors]
-        kind = str((type(owner), self._framework.hyperparameters(owner), kinds))
+        framework = self._framework
+        tensors = [leaf for _, leaf in _leaves(given) if framework.is_tensor(leaf)]
+        tensors += framework.own_parameters(owner).values()
+        shapes = [(tensor.shape, tensor.dtype) for tensor in tensors]
+        kind = str((type(owner), framework.hyperparameters(owner), shapes))
         if kind in self._kinds and self._room < 0:
             self._light.add(name)
         self._kinds.add(kind)
+
+    def _rows(self, name, owner, key):
+        """Keep some items of the first axis of a call's large tensors, whose names begin with
+        `key`, and return which; all of a layer with buffers, whose statistics are of all items."""
+        arrays = {n: pair[1] for n, pair in self._tensors.items() if n.startswith(key)}
+        size, rows = sum(array.nbytes for array in arrays.values()), []
+        lengths = {array.shape[:1] for array in arrays.values()}
+        part = self._trace is not None and self._chooses and name not in self._watched
+        part = part and size > max(_LARGE, self._weight_bytes / 8) and len(lengths) == 1
+        if part and not self._framework.own_buffers(owner) and not self._held(name, owner):
+            (length,) = lengths.pop()
+            count = max(1, int(length * _LARGE / size))
+            size *= count / length
+            rows = [(2 * k + 1) * length // (2 * count) for k in range(count)]
+        for full in arrays:
+            self._cut(name, full, rows)
+        self._room -= 2 * size
+        return rows
+
+    def _cut(self, name, full, rows):
+        """Keep items of the first axis of a layer's tensor alone, if any are chosen."""
+        if rows:
+            self._in_part.add(name)
+            dtype, array = self._tensors[full]
+            self._tensors[full] = dtype, array[rows]
 
     def _held(self, name, owner):
         """Tensors of a layer that are recorded with its calls: neither parameters nor buffers of
@@ -1854,27 +1854,16 @@ class Capture:
         """The optimizer begins an update; `passed_gradients`: gradients passed to it, if any."""
         self._updates += 1
         if self._updates > 1:
-            self._miss(
-                "Of several updates in a step, only the first is recorded; its line counts all."
-            )
+            self._miss("Of several updates in a step, the first is recorded; its line counts all.")
             return
         framework = self._framework
         self._close_trace()
         self._rates = [_plain(framework.scalar(rate)) for rate in framework.rates(self._optimizer)]
         if self._hashing:
-            if passed_gradients is None:
-                gradients = {
-                    name: framework.gradient(self._parameters[name]) for name in self._trainable
-                }
-            else:
-                names = [self._name_of.get(id(p)) for p in self._optimizer.parameters]
-                gradients = {name: value for name, value in zip(names, passed_gradients) if name}
+            gradients = self._gradients(passed_gradients)
             digest, squares = hashlib.sha256(), 0.0
-            for name in self._trainable:
-                gradient = gradients.get(name)
-                if not framework.is_tensor(gradient):
-                    continue
-                dtype, array = framework.host(gradient, copy=self._chosen)
+            for name in [name for name in self._trainable if name in gradients]:
+                dtype, array = framework.host(gradients[name], copy=self._chosen)
                 digest.update(_bytes(_folded(array)))
                 squares += _squares(dtype, array)
                 if self._chosen:
@@ -1885,21 +1874,28 @@ class Capture:
             self._put_state("before")
             self._changed = self._changes()
 
+    def _gradients(self, passed=None):
+        """{parameter's name: its gradient}; `passed`: those of the optimizer's parameters."""
+        framework = self._framework
+        if passed is None:
+            pairs = [(name, framework.gradient(self._parameters[name])) for name in self._trainable]
+        else:
+            pairs = zip((self._name_of.get(id(p)) for p in self._optimizer.parameters), passed)
+        return {name: value for name, value in pairs if name and framework.is_tensor(value)}
+
     def _close_trace(self):
         if self._trace is not None:
-            framework = self._framework
-            pairs = [(name, framework.gradient(self._parameters[name])) for name in self._trainable]
-            self._trace.close({name: value for name, value in pairs if value is not None})
+            self._trace.close(self._gradients())
 
     def _norm_of_skipped_gradients(self):
         """The norm of the gradients that no update used: a loss scaler skipped the step."""
-        framework, squares = self._framework, []
+        framework, pairs = self._framework, {}
         for name in self._trainable:
-            gradient = framework.gradient(self._parameters[name])
-            if framework.is_tensor(gradient) and framework.has_values(gradient):
-                squares.append(_squares(*framework.host(gradient, copy=False)))
-            elif "gradients/%s/backward" % name in self._tensors:
-                squares.append(_squares(*self._tensors["gradients/%s/backward" % name]))
+            pairs[name] = self._tensors.get("gradients/%s/backward" % name)
+        for name, gradient in self._gradients().items():
+            if framework.has_values(gradient):
+                pairs[name] = framework.host(gradient, copy=False)
+        squares = [_squares(*pair) for pair in pairs.values() if pair is not None]
         return math.sqrt(sum(squares)) if squares else None
 
     def _changes(self):
@@ -1929,12 +1925,17 @@ class Capture:
             full = "state/%s/%s/%s" % (name, word, when)
             if framework.is_tensor(value):
                 self._put(full, value)
-            elif isinstance(value, bool) or value is None:
-                continue
-            elif isinstance(value, int):
-                self._tensors[full] = "I64", np.array(value, np.int64)
+                dtype, array = self._tensors[full]
+                shape = getattr(self._parameters.get(name), "shape", None)
+                last = when == "after" and not self._is_chosen(self._step + 1)
+                if last and array.size > 2 * _ELEMENTS and array.shape == tuple(shape or ()):
+                    places = np.arange(_ELEMENTS) * (array.size - 1) // (_ELEMENTS - 1)
+                    sampled = full[: -len("after")] + "sampled"
+                    self._tensors[sampled] = dtype, self._tensors.pop(full)[1].reshape(-1)[places]
             elif isinstance(value, float):
                 self._tensors[full] = "F64", np.array(value)
+            elif isinstance(value, int) and not isinstance(value, bool):
+                self._tensors[full] = "I64", np.array(value, np.int64)
 
     def _finish(self, batch, loss):
         """Write the tensors of a chosen step. Returns the reason if this failed, else None."""
@@ -1982,7 +1983,7 @@ class Capture:
         metadata = {
             "format": FORMAT, "format_version": str(FORMAT_VERSION), "step": str(self._step),
             "rank": str(self._rank), "scalars": json.dumps(self._scalars),
-            "left_out": json.dumps(sorted(self._light)),
+            "left_out": json.dumps(sorted(self._light)), "items": json.dumps(sorted(self._in_part)),
         }  # fmt: skip
         path = os.path.join(self._folder, "step_%06d.safetensors" % self._step)
         try:
@@ -2030,9 +2031,8 @@ class Capture:
             groups = self._optimizer_record["groups"]
             listed = {name for group in groups for name in group["parameters"]}
             if free := [name for name in self._trainable if name not in listed]:
-                sentences.append(
-                    "Trainable, and in no group of the optimizer: %s." % ", ".join(free)
-                )
+                listed = ", ".join(free)
+                sentences.append("Trainable, and in no group of the optimizer: %s." % listed)
         return sentences + self._missed
 
     def _describe_optimizer(self):
@@ -2043,9 +2043,8 @@ class Capture:
         groups = []
         for parameters, values in framework.groups(optimizer):
             names = [self._name_of.get(id(parameter), "(of no layer)") for parameter in parameters]
-            groups.append(
-                dict(values, parameters=names, exempt=[name for name in names if name in exempt])
-            )
+            without_decay = [name for name in names if name in exempt]
+            groups.append(dict(values, parameters=names, exempt=without_decay))
         return {
             "type": type(optimizer).__name__,
             "module": type(optimizer).__module__,

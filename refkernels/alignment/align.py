@@ -76,9 +76,8 @@ def align(
     if chosen is not None and not set(chosen) & set(captured):
         requested = ", ".join(map(str, chosen)) or "none"
         available = ", ".join(map(str, captured)) or "none"
-        raise CaptureError(
-            f"Steps to judge: {requested}; captured steps: {available}. Choose among these."
-        )
+        few = f"Steps to judge: {requested}; captured steps: {available}. Choose among these."
+        raise CaptureError(few)
     judged: Judged = {}
     local = tuple(
         judge_run(judged_as(run, other), chosen, progress, judged)
@@ -135,9 +134,8 @@ def conclude(
     local_pair = local[0], local[1]
     reduces = any(one.world_size > 1 for one in firsts)  # a sum over ranks is no scaling
     clips_alike = (None, None) if reduces else shared(scalings_by_run[0], scalings_by_run[1])
-    verdict = decide(
-        differing, local_pair, clips_alike, pairs, curve, first_departure, noise, calls, cut_off
-    )
+    given = pairs, curve, first_departure, noise, calls, cut_off
+    verdict = decide(differing, local_pair, clips_alike, *given)
     return Alignment(
         runs, verdict, differing, local, clips, pairs, curve, directions, _band(nulls), noise,
         calls,

@@ -47,10 +47,8 @@ class Scaling:
     @property
     def clips(self) -> tuple[str, ...]:
         """The parts that were scaled down, other than by the removal of a loss scale."""
-        factors = self.factors.items()
-        return tuple(
-            name for name, ends in factors if ends[1] < 1.0 and not _is_power(_divisor(ends))
-        )
+        down = ((name, ends) for name, ends in self.factors.items() if ends[1] < 1.0)
+        return tuple(name for name, ends in down if not _is_power(_divisor(ends)))
 
 
 @dataclass(frozen=True)

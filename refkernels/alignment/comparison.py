@@ -59,9 +59,7 @@ def coarse_places(local: Sequence[LocalTruth], matched: Matched) -> _Coarse:
     return errors
 
 
-def departure(
-    run_a: Run, run_b: Run, matched: Matched, coarse: _Coarse | None = None
-) -> Suspect | None:
+def departure(run_a: Run, run_b: Run, matched: Matched, coarse: _Coarse) -> Suspect | None:
     """The first place where the runs diverge in a step that both captured and began alike, except
     for values that depend on random numbers. `coarse`: those of `coarse_places`. Of the suspect,
     `apart`: the norm of the difference over that of A's value; `factor`: B's value over A's, if one
@@ -79,7 +77,7 @@ def departure(
             continue
         found = None
         if line_a.batch_hash == line_b.batch_hash:
-            found = _departure(run_a, run_b, tensors, matched, line_a, line_b, coarse or {})
+            found = _departure(run_a, run_b, tensors, matched, line_a, line_b, coarse)
         if found is not None and found.topic == "forward":
             return found
         if found is not None or max(a.world_size, b.world_size) > 1:
@@ -254,9 +252,8 @@ def _gradients(
         before = tensors[0].gradient(name, "backward")
         size = 0.0 if before is None else norm(before)
         floor *= norm(gradient_a) / size if 0.0 < size < math.inf else 1.0  # what clipping leaves
-    yield from _compared_arrays(
-        stage, name, what, {"0": gradient_a}, {"0": gradient_b}, floor, scale
-    )
+    pair = {"0": gradient_a}, {"0": gradient_b}
+    yield from _compared_arrays(stage, name, what, *pair, floor, scale)
 
 
 def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:

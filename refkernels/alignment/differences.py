@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from refkernels import registry
+from refkernels.alignment import updates
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of, synonyms
 from refkernels.alignment.matching import Matched, equal, oriented, permuted
 from refkernels.alignment.rates import compared, intervals
@@ -23,14 +24,6 @@ from refkernels.alignment.run import Layer, Rank, Run, StepLine
 from refkernels.alignment.shifts import moved
 from refkernels.alignment.suspect import Suspect, Topic
 from refkernels.alignment.tensors import grouped, norm
-from refkernels.alignment.updates import (
-    KINDS,
-    changes,
-    definition,
-    lost_decays,
-    moved_outside,
-    stalled,
-)
 from refkernels.arithmetic import formats
 
 # What absent hyper-parameters mean.
@@ -281,7 +274,9 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         return
     types = a.optimizer.type, b.optimizer.type
     if types[0] != types[1]:
-        redefined = KINDS.keys() >= {*types} and definition(a.optimizer) != definition(b.optimizer)
+        known = updates.KINDS.keys() >= {*types}
+        same = updates.definition(a.optimizer) == updates.definition(b.optimizer)
+        redefined = known and not same
         yield Suspect("optimizer", "type", *types, decisive=redefined)
     changed: dict[tuple[str, str, str], list[str]] = {}
     not_updated: dict[tuple[str, Topic], list[str]] = {}
@@ -305,7 +300,7 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     for (run, topic), names in not_updated.items():
         details = {"run": run, "more": len(names) - 1}
         its = [matched.parameters[name] for name in names] if run == "B" else names
-        if not changes(b if run == "B" else a, its):
+        if not updates.changes(b if run == "B" else a, its):
             yield Suspect(topic, names[0], kind="not_updated", details=details)
     for (param, value_a, value_b), names in changed.items():
         details = {"param": param, "more": len(names) - 1}
@@ -316,7 +311,7 @@ def _still(rank: Rank, name: str, other: Rank, partner: str) -> bool:
     """Whether no step that both captured updates a parameter by a gradient, and the other's do."""
     steps = [rank.tensors(step) for step in set(rank.steps) & set(other.steps)]
     received = [one.received(name) for one in steps if one.parameter(name, "after") is not None]
-    return bool(received) and all(g is None for g in received) and changes(other, [partner])
+    return bool(received) and all(g is None for g in received) and updates.changes(other, [partner])
 
 
 def _states(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
@@ -381,9 +376,8 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         (a.parameters[name].group, b.parameters[partner].group)
         for name, partner in matched.parameters.items()
     )
-    skips = [
-        line.step for line, other in _shared_lines(a, b) if a.skipped(line) != b.skipped(other)
-    ]
+    pairs = _shared_lines(a, b)
+    skips = [line.step for line, other in pairs if a.skipped(line) != b.skipped(other)]
     for group_a, group_b in groups:
         seen: list[dict[int, float]] = []
         updates: list[list[float]] = []
@@ -400,12 +394,10 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         # Where an update is skipped a schedule may pause: rates agree from update to update then.
         if not apart or (skips and apart[0] > skips[0] and all(map(_close, *updates))):
             continue
-        value_a, value_b = (_shown(side[apart[0]]) for side in seen)
         found = compared(*map(intervals, seen))
-        details = {"schedules": found["runs"], **(found["parted"] or {}).get("moved", {})}
-        yield Suspect(
-            "schedule", f"{group_a}", value_a, value_b, apart[0], kind="rate", details=details
-        )
+        told = {"schedules": found["runs"], **(found["parted"] or {}).get("moved", {})}
+        own, its = (_shown(side[apart[0]]) for side in seen)
+        yield Suspect("schedule", str(group_a), own, its, apart[0], kind="rate", details=told)
 
 
 def _close(a: float, b: float) -> bool:
@@ -415,11 +407,11 @@ def _close(a: float, b: float) -> bool:
 def _lost(rank: Rank, run: str, other: Rank | None = None) -> Iterator[Suspect]:
     """Groups whose weights a decay cannot change, decisive where the other run's can; and weights
     whose updates are mostly rounded away."""
-    decisive = other is not None and not any(lost_decays(other))
-    for names, decay, format in lost_decays(rank):
+    decisive = other is not None and not any(updates.lost_decays(other))
+    for names, decay, format in updates.lost_decays(rank):
         details = {"run": run, "decay": f"{decay:.3g}", "format": format, "more": len(names) - 1}
         yield Suspect("optimizer", names[0], "", "", 0, decisive, "decay_lost", details)
-    name, share = stalled(rank)
+    name, share = updates.stalled(rank)
     if share > 0.5:
         details = {"run": run, "share": f"{share:.0%}"}
         yield Suspect("optimizer", name, decisive=False, kind="stalled", details=details)
@@ -451,7 +443,8 @@ def _moved(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     """The first step for which one run alone changes weights, or a state of the optimizer, after
     the optimizer did."""
     partner = {name: other for other, name in matched.parameters.items()}
-    moved = [{(n, w, s) for s, w, names in moved_outside(rank) for n in names} for rank in (a, b)]
+    steps = map(updates.moved_outside, (a, b))
+    moved = [{(name, w, s) for s, w, names in side for name in names} for side in steps]
     moved[1] = {(partner[name], word, step) for name, word, step in moved[1] if name in partner}
     for run, alone in zip("AB", (moved[0] - moved[1], moved[1] - moved[0]), strict=True):
         first, word = min(((step, word) for _, word, step in alone), default=(0, ""))

@@ -26,9 +26,11 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
     """The questions of a step's layers, forward and backward."""
     uses = Counter(name for layer in rank.layers.values() for name in layer.parameters.values())
     for order, layer in enumerate(rank.layers.values()):
-        calls = tensors.calls(layer.name)
-        if layer.name in tensors.left_out:
+        calls, some = tensors.calls(layer.name), layer.name in tensors.listed("items")
+        if layer.name in tensors.listed("left_out"):
             yield Unjudged(layer.name, layer.type, "the step has others of its kind, and no room")
+        if some and layer.parameters:
+            yield Unjudged(layer.name, layer.type, "its weights' gradients are sums over more rows")
         if not calls or rank.contains(layer.name):
             if calls and layer.parameters and layer.name != ROOT:
                 yield Unjudged(layer.name, layer.type, "it has layers and weights of its own")
@@ -44,8 +46,11 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
                 if isinstance(params, str):
                     raise NotJudged(params)
                 params = _of_format(params, group[0])
+                axes = [array.ndim for array in group[0].outputs.values()]
+                if some and params.get("axis", -1) in (0, *(-count for count in axes)):
+                    raise NotJudged("each answer depends on more rows than are kept")
                 reader = _LayerReader(rank, layer, kind, params, settings, tensors, uses)
-                yield from reader.questions(group, place, len(groups) == 1)
+                yield from reader.questions(group, place, len(groups) == 1 and not some)
             except NotJudged as reason:
                 yield Unjudged(layer.name, layer.type, str(reason))
 
@@ -97,9 +102,7 @@ class _LayerReader:
     def op(self) -> Op:
         return registry.get(self.kind.op)
 
-    def questions(
-        self, calls: tuple[LayerCall, ...], place: Place, all_calls: bool
-    ) -> Iterator[CapturedQuestion]:
+    def questions(self, calls: tuple[LayerCall, ...], place: Place, all_calls: bool) -> Read:
         """The questions of calls with the same settings; `all_calls`: whether the layer has no
         others."""
         joins = self.kind.joins and len({tuple(self._paths(call)) for call in calls}) == 1

@@ -27,6 +27,7 @@ from refkernels.diagnosis.fit import LIKE
 _FEW = 30  # a mean square of fewer errors is unreliable
 _SHARE = 1.0 / 3.0  # the least share of null runs from a framework that represents its runs
 _Key = tuple[str, str, str]
+_Judgements = Sequence[LocalJudgement]
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,7 @@ def representative(framework: str, nulls: Sequence[Run]) -> Run | None:
     return next((run for run in of_framework if run.first.steps), None)
 
 
-def compared(
-    sides: Sequence[Sequence[LocalJudgement]], nulls: Sequence[Sequence[LocalJudgement]]
-) -> Noise:
+def compared(sides: Sequence[_Judgements], nulls: Sequence[_Judgements]) -> Noise:
     """The errors of runs compared with those of a null run for each, op by op, in units of the
     plain kernel's."""
     ratios: dict[_Key, float] = {}

@@ -85,7 +85,9 @@ def _cause_by(
     the ranks' gradients."""
     order = _order(a, b, step)
     for name in reversed(list(a.first.layers)):
-        if name not in matched.layers or a.first.contains(name):
+        its = {name, matched.layers.get(name)}
+        partial = any(its & {*one.listed("items")} for some in tensors for one in some)
+        if name not in matched.layers or a.first.contains(name) or partial:
             continue
         calls = tuple(
             [tensors_of_rank.calls(layer_name) for tensors_of_rank in run_tensors]
@@ -234,7 +236,7 @@ def _cause_of(sides: Sequence[_RunParts], digits: float, elements: int) -> Facto
     factors = [cell.factor for cell in sides[0].cells]
     largest = max(map(abs, factors))
     if largest < math.inf and max(factors) - min(factors) <= 4 * digits * largest:
-        return _cause_of_one_factor(sides, 4 * digits, elements)
+        return _of_one_factor(sides, 4 * digits, elements)
     for side in sides:
         parts = grouped(side.cells, lambda cell: cell.part)
         others = [cell.factor for cell in side.cells if cell.part[0] > 0]
@@ -253,9 +255,7 @@ def _cause_of(sides: Sequence[_RunParts], digits: float, elements: int) -> Facto
     return None
 
 
-def _cause_of_one_factor(
-    sides: Sequence[_RunParts], room: float, elements: int
-) -> FactorCause | None:
+def _of_one_factor(sides: Sequence[_RunParts], room: float, elements: int) -> FactorCause | None:
     """The cause of one factor for all rows. A power of two that divides the number of tokens or of
     elements may come from a sum in place of a mean, and is not taken for a loss scale."""
     for side, other in zip(sides, sides[::-1], strict=True):

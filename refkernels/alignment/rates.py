@@ -119,10 +119,11 @@ def compared(a: Rates, b: Rates | None = None) -> dict[str, Any]:
     if not shared:
         raise ValueError("The two runs have no step in common.")
     parted = next((step for step in shared if not _alike(a[step], b[step])), None)
+    record |= {"shared": len(shared), "parted": None}
     if parted is not None:
         rates, rule = {"a": a[parted][0], "b": b[parted][0]}, moved(a, b, _alike, _LEAST)
-        return {**record, "shared": len(shared), "parted": {"step": parted, **rates, "moved": rule}}
-    return {**record, "shared": len(shared), "parted": None}
+        record["parted"] = {"step": parted, **rates, "moved": rule}
+    return record
 
 
 def _alike(one: tuple[float, float], other: tuple[float, float]) -> bool:
@@ -165,9 +166,8 @@ def _schedules(printed: Array, r: Array, width: Array) -> Iterator[Schedule]:
             for begin in dict.fromkeys((warmup + hold, 0)) if hold > 0 or not held else ():
                 u = np.maximum(steps[~rising] - begin, 0)
                 for decay in _decays(u, r[~rising], width[~rising], peak):
-                    yield Schedule(
-                        peak, hold_steps=hold, from_start=begin < warmup, **warm, **decay
-                    )
+                    early = begin < warmup
+                    yield Schedule(peak, hold_steps=hold, from_start=early, **warm, **decay)
 
 
 def _peaks(steps: Array, r: Array) -> Iterator[tuple[float, int]]:
@@ -256,9 +256,8 @@ def _solved(
         left, floor = left**power, np.full(power.shape, low or 0.0)
         if low is None:
             gone = 1 - left
-            floor = np.sum((r - peak * left) * gone, 1, keepdims=True) / np.sum(
-                gone**2, 1, keepdims=True
-            )
+            sums = (np.sum(x * gone, 1, keepdims=True) for x in (r - peak * left, gone))
+            floor = np.divide(*sums)
         misses = np.max(np.abs(floor + (peak - floor) * left - r) / width, axis=1)
         k = int(np.argmin(np.nan_to_num(misses, nan=np.inf)))
         if misses[k] <= 1.0:

@@ -123,9 +123,8 @@ class Rank:
     @property
     def steps(self) -> tuple[int, ...]:
         """The steps whose tensors can be read."""
-        return tuple(
-            line.step for line in self.lines if line.captured and line.step not in self.damaged
-        )
+        captured = (line.step for line in self.lines if line.captured)
+        return tuple(step for step in captured if step not in self.damaged)
 
     def skipped(self, line: StepLine) -> bool:
         """Whether a loss scaler skipped the update of a step: its gradients are not finite, and no

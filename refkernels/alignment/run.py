@@ -63,13 +63,10 @@ class Run:
             raise _unreadable(path, error) from None
         if "run.json" in names:
             return cls(path, (read_rank(path),))
-        numbered = sorted(
-            (int(match[1]), name) for name in names if (match := _RANK.fullmatch(name))
-        )
+        matches = filter(None, map(_RANK.fullmatch, names))
+        numbered = sorted((int(match[1]), match[0]) for match in matches)
         if not numbered:
-            raise CaptureError(
-                f"{path} holds no captured run: it has neither rank_0/run.json nor run.json."
-            )
+            raise CaptureError(f"{path} holds no captured run: no rank_0/run.json, nor run.json.")
         ranks = tuple(read_rank(path / name) for _, name in numbered)
         for (number, name), rank in zip(numbered, ranks, strict=True):
             if number != rank.rank:
@@ -143,9 +140,8 @@ def _read_lines(path: Path, remarks: list[str]) -> tuple[StepLine, ...]:
         try:
             line = read_object(StepLine, json_of(text, where), where)
             if step_lines and line.step <= step_lines[-1].step:
-                raise CaptureError(
-                    f"{where}: step {line.step} does not follow {step_lines[-1].step}."
-                )
+                last = step_lines[-1].step
+                raise CaptureError(f"{where}: step {line.step} does not follow {last}.")
             step_lines.append(line)
         except CaptureError as error:
             remarks.append(str(error))

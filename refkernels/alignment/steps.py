@@ -80,10 +80,10 @@ class StepTensors:
         """The calls of a layer in this step, in order."""
         return self._calls.get(layer, ())
 
-    @cached_property
-    def left_out(self) -> tuple[str, ...]:
-        """The names of layers that were called, and left out for others of their kind."""
-        names = json_of(self.file.metadata.get("left_out", "[]"), f"{self.file.path}: left_out")
+    def listed(self, word: str) -> tuple[str, ...]:
+        """The names of layers that were called, and "left_out" for others of their kind; or of
+        whose tensors some "items" of the first axis were kept."""
+        names = json_of(self.file.metadata.get(word, "[]"), f"{self.file.path}: {word}")
         return tuple(map(str, names)) if isinstance(names, list) else ()
 
     @cached_property
@@ -113,9 +113,8 @@ def open_step(folder: Path, step: int, rank: int) -> StepTensors:
     if metadata.get("format") != FORMAT or metadata.get("format_version") != str(FORMAT_VERSION):
         raise CaptureError(f"{file.path} was not written by refkernels.capture.")
     if (metadata.get("step"), metadata.get("rank")) != (str(step), str(rank)):
-        raise CaptureError(
-            f"{file.path} claims to be step {metadata.get('step')!r} of another rank."
-        )
+        claimed = metadata.get("step")
+        raise CaptureError(f"{file.path} claims to be step {claimed!r} of another rank.")
     scalars = json_of(metadata.get("scalars", "{}"), f"{file.path}: scalars")
     if not isinstance(scalars, dict):
         raise CaptureError(f"{file.path}: scalars is not a JSON object.")

@@ -88,9 +88,8 @@ class TensorFile(Mapping[str, Array]):
         if not isinstance(header, dict):
             raise self._error("its header is not a JSON object")
         metadata = header.pop("__metadata__", {})
-        if not isinstance(metadata, dict) or not all(
-            isinstance(value, str) for value in metadata.values()
-        ):
+        words = metadata.values() if isinstance(metadata, dict) else [None]
+        if not all(isinstance(word, str) for word in words):
             raise self._error("its __metadata__ is not a mapping of strings to strings")
         self.metadata: dict[str, str] = metadata
         self._content: dict[str, Array] = {}  # bytes

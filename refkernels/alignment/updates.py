@@ -72,14 +72,11 @@ def definition(optimizer: Optimizer) -> str:
 def judged_as(run: Run, other: Run) -> Run:
     """The run; an optimizer of the user's own is taken for the other run's: the name of its class
     says nothing, and the oracle sees what it computes."""
-    theirs = other.first.optimizer
-
-    def known(rank: Rank) -> Rank:
-        if rank.optimizer is None or theirs is None or rank.optimizer.type in KINDS:
-            return rank
-        return replace(rank, optimizer=replace(rank.optimizer, type=theirs.type))
-
-    return replace(run, ranks=tuple(map(known, run.ranks)))
+    theirs, own = other.first.optimizer, run.first.optimizer
+    if theirs is None or own is None or own.type in KINDS:
+        return run
+    known = replace(own, type=theirs.type)  # of all ranks
+    return replace(run, ranks=tuple(replace(rank, optimizer=known) for rank in run.ranks))
 
 
 def changes(rank: Rank, names: Sequence[str]) -> bool:
@@ -207,9 +204,7 @@ def _questions(
     parts = [part for name in names if (part := _tensors(kind, tensors, name, scale)) is not None]
     if not parts:
         return
-    layers = (
-        layer for layer in rank.layers.values() if layer.hyperparameters.get("sparse") is True
-    )
+    layers = (one for one in rank.layers.values() if one.hyperparameters.get("sparse") is True)
     sparse = {name for layer in layers for name in layer.parameters.values()}
     if any(name in sparse for name, _, _ in parts):  # rows are added to the weights one by one
         raise NotJudged("one of its gradients is sparse")
@@ -220,26 +215,45 @@ def _questions(
     name = parts[0][0] if kind.whole or len(parts) == 1 else whole_group
     place = Place(line.step, "update", name, order, rank.rank)
     documented = tuple(KINDS[rank.optimizer.type].own.get(rank.framework, ()))
-    known_before = [word for word in parts[0][1] if all(word in before for _, before, _ in parts)]
-    known_after = [word for word in parts[0][2] if all(word in after for _, _, after in parts)]
-    _refuse_mixed(parts, known_before, known_after)
     share = _MOST / sum(before["param"].size for _, before, _ in parts)
+    _refuse_mixed(parts)
+    states = [_state_in_part(kind, tensors, part, share) for part in parts]
     if share < 1.0 and not kind.whole:
         parts = [_sampled(registry.get(kind.op), params, part, share) for part in parts]
-    inputs = {word: np.concatenate([old[word] for _, old, _ in parts]) for word in known_before}
-    outputs = {word: np.concatenate([new[word] for _, _, new in parts]) for word in known_after}
-    ends = np.cumsum([before["param"].size for _, before, _ in parts])
-    yield CapturedQuestion(
-        place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type,
-        tuple(zip((part for part, _, _ in parts), map(int, ends), strict=True)), documented,
-    )  # fmt: skip
+    for asked in (parts, [] if kind.whole else [part for part in states if part[2]]):
+        if asked:
+            before, after = (_joined(side) for side in list(zip(*asked, strict=True))[1:])
+            ends = np.cumsum([old["param"].size for _, old, _ in asked])
+            yield CapturedQuestion(
+                place, kind.op, "forward", before, params, after, rank.optimizer.type,
+                tuple(zip((part for part, _, _ in asked), map(int, ends), strict=True)), documented,
+            )  # fmt: skip
 
 
-def _refuse_mixed(parts: list[_Part], before: list[str], after: list[str]) -> None:
+def _joined(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
+    """The tensors of all parts that each of them has, one behind the other."""
+    known = [word for word in parts[0] if all(word in part for part in parts)]
+    return {word: np.concatenate([part[word] for part in parts]) for word in known}
+
+
+def _state_in_part(kind: OptimizerKind, tensors: StepTensors, part: _Part, share: float) -> _Part:
+    """What the update leaves of states of which the capture keeps elements at even distances."""
+    name, before, _ = part
+    some = _states(kind, tensors.state(name, "sampled"))
+    left = {word: some[word] for word in kind.state if word in some}
+    size, count = before["param"].size, min((array.size for array in left.values()), default=0)
+    chosen = np.linspace(0, count - 1, min(max(_FEWEST, int(share * size)), count), dtype=int)
+    places = chosen * (size - 1) // max(count - 1, 1)
+    old = {word: array.reshape(-1)[places] for word, array in before.items()}
+    return name, old, {word: array[chosen] for word, array in left.items()}
+
+
+def _refuse_mixed(parts: list[_Part]) -> None:
     """Tensors that are cut into pieces must share one dtype, and each parameter's one size."""
     dtypes = set()
-    for name, old, new in parts:
-        arrays = [*(old[word] for word in before), *(new[word] for word in after)]
+    known = [set.intersection(*({*part[side]} for part in parts)) for side in (1, 2)]
+    for name, *sides in parts:
+        arrays = [side[word] for side, words in zip(sides, known, strict=True) for word in words]
         dtypes |= {array.dtype for array in arrays}
         if len({array.size for array in arrays}) > 1:
             raise NotJudged(f"the tensors of {name} have several sizes")
@@ -284,8 +298,9 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
     grad = tensors.received(name)
     if param is None or after is None or grad is None:
         return None
-    old, new = (_states(kind, tensors.state(name, when)) for when in ("before", "after"))
-    if "master" in old or "master" in new:
+    states = (tensors.state(name, when) for when in ("before", "after", "sampled"))
+    old, new, some = (_states(kind, state) for state in states)
+    if "master" in {*old, *new, *some}:
         raise NotJudged("it keeps a wider copy of its parameters")
     if scale != 1.0:
         if np.any((grad != 0) & (np.abs(grad) < scale * float(np.finfo(grad.dtype).tiny))):
@@ -293,9 +308,9 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
         grad = grad / grad.dtype.type(scale)
     inputs, outputs = {"param": param, "grad": grad}, {"param": after}
     for word in kind.state:
-        if word in new:
-            inputs[word] = old.get(word, np.zeros_like(new[word]))
-            outputs[word] = new[word]
+        if word in new or word in some:
+            inputs[word] = old.get(word, np.zeros_like(param if word in some else new[word]))
+            outputs |= {word: new[word]} if word in new else {}
         elif word not in _OPTIONAL and word != "buf":
             raise NotJudged(f"its state {word} was not recorded")
     if kind.whole:

@@ -61,6 +61,12 @@ torch.set_default_dtype(torch.float32)
 for a, b in ([torch.randn(shape) for shape in shapes] for shapes in forms):
     exact = in_torch.grouped(a.double(), b.double(), ends)
     torch.testing.assert_close(torch._grouped_mm(a, b, offs=ends), exact.float())
+q, seen = torch.randn(1, 2, 5, 4, requires_grad=True), torch.ones(5, 5, dtype=torch.bool).tril()
+seen[1] = False  # a query that sees no key has 0, and no gradient
+for y in (torch.nn.functional.scaled_dot_product_attention(q, q, q, seen),
+          unfused.attention(False, None, q, q, q, seen)[0]):
+    torch.testing.assert_close(y[..., 1, :], torch.zeros(1, 2, 4))
+    assert torch.autograd.grad(y.sum(), q)[0].isfinite().all()
 lstm, x, state = torch.nn.LSTM(3, 4, bidirectional=True), torch.randn(5, 2, 3), torch.randn(2, 2, 4)
 exact, weights = lstm(x, (state, state))[0], lstm.all_weights
 made = [unfused.lstm(x, *weights[k], state[k], state[k], reverse=k)[0] for k in (0, 1)]
@@ -71,9 +77,8 @@ torch.testing.assert_close(torch.cat(made, -1), exact)
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ported")
-    done = run_script(
-        "torch", folder, "ported_training.py", "right", "port", "fused", *TIED, *TRIED
-    )
+    names = ("right", "port", "fused", *TIED, *TRIED)
+    done = run_script("torch", folder, "ported_training.py", *names)
     assert done.returncode == 0, done.stderr
     scripts = str(HERE.parent / "without_compiler.py"), str(TRACES)
     command = [python_of("torch"), "-c", MANY, *scripts, "fused", *TRIED]

@@ -36,12 +36,11 @@ def run(parts: list[list[slice]], counted: list[float], scale: float = 1.0) -> A
         ]
         named = {f"gradients/w/{when}": np.float32(grads[when]) for when in grads}
         tensors = StepTensors(named, {})
-        tensors.calls = lambda name, calls=calls: calls
+        tensors.calls, tensors.listed = lambda name, calls=calls: calls, lambda word: ()
         ranks.append(
             SimpleNamespace(
                 steps=(0,), tensors=lambda step, tensors=tensors: tensors, parameters={"w": None},
-                lines=[SimpleNamespace(step=0, rows=None)],
-                layers={"layer": LAYER},
+                lines=[SimpleNamespace(step=0, rows=None)], layers={"layer": LAYER},
                 world_size=len(parts), contains=lambda name: False,
             )
         )  # fmt: skip
@@ -64,9 +63,7 @@ ONE = run(WHOLE, [1.0])
     ],
 )
 @pytest.mark.parametrize("first", [False, True])
-def test_the_factor_is_named_whichever_run_comes_first(
-    other: Any, word: str, parts: int, first: bool
-) -> None:
+def test_the_factor_is_named_in_any_order(other: Any, word: str, parts: int, first: bool) -> None:
     factor = cause(*((other, ONE) if first else (ONE, other)), 0, PAIR)
     assert factor is not None
     assert (factor.word, factor.run, factor.details["parts"]) == (word, "AB"[not first], parts)

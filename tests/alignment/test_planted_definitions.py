@@ -220,12 +220,11 @@ def test_the_command_prints_the_verdict_and_ends_by_its_status(runs: Path, tmp_p
 def test_a_map_settles_what_order_does_not(runs: Path, tmp_path: Path) -> None:
     names = tmp_path / "map.json"
     names.write_text('{"blocks.0.act": "blocks.1.act"}')
-    result = invoked(
-        "align", runs / "right", runs / "perturbed", "--map", names, "--step", "0", "--json"
-    )
+    words = "align", runs / "right", runs / "perturbed", "--map", names
+    result = invoked(*words, "--step", "0", "--json")
     assert json.loads(result.stdout)["matched"]["layers"]["blocks.0.act"] == "blocks.1.act"
     names.write_text('{"nowhere": "blocks.1.act"}')
-    result = invoked("align", runs / "right", runs / "perturbed", "--map", names)
+    result = invoked(*words)
     assert result.exit_code == 2
     assert "nowhere" in result.stderr
 

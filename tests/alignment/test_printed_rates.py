@@ -95,9 +95,7 @@ def test_the_schedule_of_printed_rates_is_named_with_intervals(text: str, tmp_pa
         (lambda k: nano(k) if k < 30 else 1e-4, "in B.**"),
     ],
 )
-def test_which_steps_of_two_runs_belong_together(
-    its: Callable[[int], float], said: str, tmp_path: Path
-) -> None:
+def test_which_steps_go_together(its: Callable[[int], float], said: str, tmp_path: Path) -> None:
     for name, rate in (("a", nano), ("b", its)):
         (tmp_path / name).write_text(printed(rate, 70))
     words = ["align", "--rates", str(tmp_path / "a"), str(tmp_path / "b")]
@@ -106,9 +104,8 @@ def test_which_steps_of_two_runs_belong_together(
 
 def test_the_first_step_at_which_two_runs_part(tmp_path: Path) -> None:
     for name, ending in (("a", "4.001"), ("b", "5")):
-        (tmp_path / name).write_text(
-            LIBAI.replace("001\n4.001\n4.001\n4.001", "001" + f"\n{ending}" * 3)
-        )
+        rates = LIBAI.replace("001\n4.001\n4.001\n4.001", "001" + f"\n{ending}" * 3)
+        (tmp_path / name).write_text(rates)
     words = ["align", "--rates", str(tmp_path / "a"), str(tmp_path / "b")]
     said = CliRunner().invoke(app, words)
     assert said.exit_code == 1

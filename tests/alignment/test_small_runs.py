@@ -59,8 +59,6 @@ SHARED = {
     "rmsprop": {"rho": 0.8},
     "adagrad": {},
 }
-
-
 EACH = pytest.mark.parametrize("framework", [
     pytest.param(framework, marks=pytest.mark.framework(framework)) for framework in STATES
 ])  # fmt: skip

@@ -48,9 +48,8 @@ def test_a_split_training_is_judged_like_the_local_one(name: str, runs: Path) ->
     judged = [len(run.judgements) for run in (*alignment.local, *alone.local)]
     assert judged[0] > 0
     assert len(set(judged)) == 1
-    assert alignment.verdict.word == alone.verdict.word != "different", page.headline(
-        alignment.to_dict()
-    )
+    words = {alignment.verdict.word, alone.verdict.word}
+    assert words in ({"same"}, {"undecidable"}), page.headline(alignment.to_dict())
 
 
 def test_a_weight_of_a_split_parameter_moves_by_one_ulp(runs: Path) -> None:

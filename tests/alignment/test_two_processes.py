@@ -82,7 +82,6 @@ def test_what_ranks_do_wrong_is_named(names: tuple[str, str], turned: bool, runs
     assert alignment.verdict.word == "different"
     assert alignment.verdict.first is not None
     assert (alignment.verdict.first.step, alignment.verdict.first.topic) == (0, topic)
-    assert says.format("BA"[turned], times="2" if turned else "1/2") in page.headline(
-        alignment.to_dict()
-    )
-    assert "the reverse" not in page.headline(alignment.to_dict())
+    headline = page.headline(alignment.to_dict())
+    assert says.format("BA"[turned], times="2" if turned else "1/2") in headline
+    assert "the reverse" not in headline

@@ -69,9 +69,7 @@ def test_the_op_that_was_made_worse_comes_first(line: int, program: str) -> None
 
 
 @pytest.mark.parametrize("program", ["llama", "convolutions", "truncated", "attention"])
-def test_the_gain_is_that_of_the_mended_program(
-    program: str, in_torch: Callable[[str], str]
-) -> None:
+def test_the_gain_is_that_of_the_mended_one(program: str, in_torch: Callable[[str], str]) -> None:
     """The program without its fault, and with it, against the same in float64."""
     code = f"""
 import torch

@@ -20,6 +20,7 @@ from in_torch import TensorNumber as Tensor
 from in_torch import is_view
 from torch._decomp import decomposition_table
 from torch.nn.functional import linear
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map
 
 FUSED = "scaled_dot_product_attention"
@@ -40,7 +41,12 @@ def attention(is_causal, scale, query, key, value, mask):
         scores = scores.masked_fill(~mask, -math.inf)
     elif mask is not None:
         scores = scores + mask
-    return [scores.softmax(-1) @ value]
+    with _disable_current_modes():
+        blind = bool((scores == -math.inf).all(-1).any())
+    if not blind:
+        return [scores.softmax(-1) @ value]
+    masked = (scores == -math.inf).all(-1, keepdim=True)  # a query that sees no key has 0
+    return [scores.masked_fill(masked, 0).softmax(-1).masked_fill(masked, 0) @ value]
 
 
 def refused(key, value):
@@ -116,10 +122,9 @@ def decomposed(call, entered):
         (call.args, call.kwargs),
     )
     items = [Tensor(number) for number in values]
+    results = lambda: tree_flatten(formula(*args, **kwargs))[0]  # noqa: E731
     try:
-        made = parts(
-            call, values.values(), items, lambda: tree_flatten(formula(*args, **kwargs))[0]
-        )
+        made = parts(call, values.values(), items, results)
     except (RuntimeError, TypeError, AttributeError, KeyError, AssertionError):
         return [call]
     return made if len({one.word for one in made if not is_view(one.function)}) > 1 else [call]
