@@ -73,6 +73,7 @@ def by_softplus(x: Any) -> Any:
 fault = of("softmax", X)
 fault(None, softmax)
 fault("other_axis", partial(softmax, axis=(0, 1)))
+fault.unsure("constant_differs", lambda x: shifted(x) / (shifted(x).sum() * F(1.000003)))
 fault("part_multiplied", lambda x: softmax(x / 0.7), interval=1 / 0.7)
 fault("clamped", lambda x: softmax(np.clip(x, -1.5, 1.5)), value=1.5)
 fault("function_for_another", by_softplus, other="softplus", use="sum(exp(x - max(x)))")

@@ -21,7 +21,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.variants.elsewhere import share_near
 from refkernels.diagnosis.wrong import wrong_elements
 
-_CHANCE = 16.0  # bits: elements at random places lie in such a block as rarely
+_CHANCE = 16.0  # bits: elements at random places, but for zeros, lie in such a block as rarely
 _MOST = 0.875  # of an output: an edit that explains more comes nearer to all of it
 
 
@@ -34,8 +34,7 @@ def in_one_block(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         box = [(int(axis.min()), int(axis.max()) + 1) for axis in np.argwhere(wrong).T]
         block = np.zeros(got.shape, bool)
         block[tuple(slice(*ends) for ends in box)] = True
-        exact = np.asarray(problem.truth.reference[name])
-        share = block[(exact != 0.0) | wrong].mean()  # what is 0 is mostly right anyway
+        share = block[wrong | (np.asarray(problem.truth.reference[name]) != 0.0)].mean()
         if share > _MOST or np.count_nonzero(wrong) * -math.log2(share) < _CHANCE:
             continue
         price = _price(block, box)

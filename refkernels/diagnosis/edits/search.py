@@ -329,7 +329,8 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     value = solution.told
     kind = CONSTANT if knob.holds(value) else knob.kind
     details = {**knob.details, "value": value, "interval": [solution.low, solution.high]}
-    details |= {"solved": "value", **solution.flags}
+    any_number = kind != knob.kind and "several" in solution.flags  # that rows may share
+    details |= {"solved": "value", **solution.flags, **({"fitted": True} if any_number else {})}
     edit = Edit(kind, "constant", knob.place, KINDS[kind](knob.place)(value), details)
     return _read(screen, (edit,) if first is None else (first, edit), solution.price)
 
