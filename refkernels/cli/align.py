@@ -40,7 +40,6 @@ def align(
     from refkernels.reporting.alignment import page
 
     with refusing(out):
-        page.words_of(lang)
         if metric or answers:
             _print_metric(metric or [], questions, answers or [], dataset, lang, as_json)
             return

@@ -12,7 +12,7 @@ from refkernels.cli.shared import completion, options
 from refkernels.cli.shared.endings import refuse, refusing, stop
 from refkernels.cli.shared.wording import argument, option
 
-CHANGES = ("bits", "error")
+CHANGE = options.one_of("--change", "bits", "error")
 
 
 def bisect(
@@ -23,7 +23,7 @@ def bisect(
     case: options.Cases = None,
     out: Annotated[Path, option("bisect.out")] = Path("bisect"),
     every: Annotated[bool, option("bisect.every", "--every")] = False,
-    change: Annotated[str, option("bisect.change")] = "bits",
+    change: Annotated[str, option("bisect.change", parser=CHANGE)] = "bits",
     settings: options.Settings = None,
     timeout: options.Timeout = 120.0,
     lang: options.Language = "en",
@@ -38,8 +38,6 @@ def bisect(
     from refkernels.runs import measurement
     from refkernels.runs.bisection import boundaries
 
-    options.check_language(lang)
-    options.check_choice("--change", change, CHANGES)
     with refusing():
         spec, name = catalog.target(framework)
         if name.kernel is not None or name.version:

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared.endings import refuse, refusing
-from refkernels.cli.shared.options import Everything, Language, check_choice, check_language
+from refkernels.cli.shared.options import Everything, Language, one_of
 from refkernels.cli.shared.wording import argument, option
 
-LEVELS = ("worse", "bits", "never")
+FAIL_ON = one_of("--fail-on", "worse", "bits", "never")
 
 
 def compare(
@@ -21,7 +21,7 @@ def compare(
     out: Annotated[Path | None, option("compare.out")] = None,
     lang: Language = "en",
     everything: Everything = False,
-    fail_on: Annotated[str, option("compare.fail_on")] = "worse",
+    fail_on: Annotated[str, option("compare.fail_on", parser=FAIL_ON)] = "worse",
 ) -> None:
     """Compare two measured runs: what is new, fixed or worse?
 
@@ -33,8 +33,6 @@ def compare(
     from refkernels.reporting.compare import changes, views
     from refkernels.reporting.words.report import words_of
 
-    check_language(lang)
-    check_choice("--fail-on", fail_on, LEVELS)
     comparison = changes.compare(_study(old), _study(new))
     console = Console()
     room = None if everything else max(5, (console.height - 8) // 2)

@@ -47,7 +47,6 @@ def explain(
     from refkernels.diagnosis import casefile
     from refkernels.reporting.answer import page as answers
 
-    severity.check(fail_on)
     case_or_op = options.case_or_oracle(case_or_op, oracle)
     if pasted is not None:
         if framework or kernel or abi or python or save is not None or settings:
@@ -61,7 +60,6 @@ def explain(
         )  # fmt: skip
         return
     with refusing(save or out):
-        answers.words_of(lang)
         with tensors_of(framework or [], timeout) as tensors:
             case = read_case(case_or_op, inputs, outputs, param, direction, tensors, oracle=oracle)
         ops = [] if case_or_op.endswith(".npz") else [case.op]
@@ -100,10 +98,8 @@ def _explain_pasted(
     from refkernels.cli.shared.case import read_params
     from refkernels.printed import text, verdict
     from refkernels.reporting.answer import printed as answers
-    from refkernels.reporting.answer.sentences import words_of
 
     with refusing(path):
-        words_of(lang)
         op = registry.get(op_name)
         if str(path) == "-":
             content = text.read(sys.stdin.buffer, "The standard input")

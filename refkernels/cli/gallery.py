@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared.endings import refusing
-from refkernels.cli.shared.options import AsJson, Language, check_language
+from refkernels.cli.shared.options import AsJson, Language
 from refkernels.cli.shared.wording import argument
 
 
@@ -24,7 +24,6 @@ def gallery(
 
     from refkernels import gallery as entries
 
-    check_language(lang)
     with refusing():
         chosen = [entries.load(key) for key in ([name] if name else entries.names())]
     if not name:

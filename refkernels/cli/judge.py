@@ -52,7 +52,6 @@ def judge(
     from refkernels.reporting.judging import views
     from refkernels.testing import junit as document
 
-    options.check_language(lang)
     lengths = dict(options.read_lengths("--length", text, "n=16,32") for text in length or ())
     shapes = dict(options.read_lengths("--shape", text, "x=32,768") for text in shape or ())
     formats = {n: tuple(o.split(",")) for n, e, o in (t.partition("=") for t in dtypes or ()) if e}

@@ -48,8 +48,6 @@ def measure(
     """
     from refkernels.runs import measurement
 
-    severity.check(fail_on)
-    options.check_language(lang)
     framework, computed = asked_targets(framework, kernel, op or (), abi, python)
     op = op or computed
     with refusing():

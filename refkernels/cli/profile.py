@@ -7,7 +7,7 @@ from typing import Annotated
 
 from refkernels.cli.shared import pages
 from refkernels.cli.shared.endings import refusing
-from refkernels.cli.shared.options import AsJson, Language, check_language
+from refkernels.cli.shared.options import AsJson, Language
 from refkernels.cli.shared.wording import argument, option
 
 
@@ -22,7 +22,6 @@ def profile(
     """Say which calls cost a PyTorch program its accuracy. Tries float64 in their place."""
     from refkernels.profiling.program import of_file
 
-    check_language(lang)
     with refusing(out):
         found = of_file(program, arguments or [], framework)
         written = [] if out is None else found.write(out)

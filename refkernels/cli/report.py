@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from refkernels.cli.shared import pages
-from refkernels.cli.shared.options import Everything, Language, check_language
+from refkernels.cli.shared.options import Everything, Language
 from refkernels.cli.shared.wording import argument
 from refkernels.records.files import exists
 
@@ -17,7 +17,6 @@ def report(
     everything: Everything = False,
 ) -> None:
     """Make every table, plot and page again from the records."""
-    check_language(lang)
     swept = exists(directory / "sweeps.jsonl")
     if exists(directory / "records.jsonl") or not swept:
         pages.show_measured(directory, lang, everything)

@@ -188,7 +188,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no number": (["sin", *INPUT, *OUTPUT, "--param", "eps=1x"], "'1x' is neither a number"),
     "level": (["sin", *INPUT, *OUTPUT, "--fail-on", "unusal"], "did you mean 'unusual'?"),
     "direction": (["sin", *INPUT, *OUTPUT, "--direction", "up"], "direction is 'up'"),
-    "language": (["sin", *INPUT, *OUTPUT, "--lang", "fr"], "There is no language 'fr'"),
+    "language": (["sin", *INPUT, *OUTPUT, "--lang", "fr"], "--lang 'fr' is unknown"),
     "no framework": (["sin", *INPUT, "--framework", "nunpy"], "no framework is named 'nunpy'"),
     "setting": (["sin", *INPUT, "--framework", "numpy", "--set", "x"], "--set 'x' is not"),
     "flag": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -26,7 +26,6 @@ Params = Annotated[Names | None, option("Params")]
 DirectionName = Annotated[str | None, option("DirectionName")]
 DrawSeed = Annotated[int, option("DrawSeed", min=0)]
 AsJson = Annotated[bool, option("AsJson", "--json")]
-Language = Annotated[str, option("Language")]
 Resume = Annotated[bool, option("Resume", "--resume")]
 Everything = Annotated[bool, option("Everything", "--all")]
 
@@ -47,17 +46,20 @@ def case_or_oracle(case_or_op: str | None, oracle: str | None) -> str:
     return case_or_op or str(oracle)
 
 
-def check_language(lang: str) -> None:
-    """End with status 2 if --lang is not a language."""
-    check_choice("--lang", lang, ("en", "zh"))
+def one_of(option: str, *choices: str) -> Callable[[str], str]:
+    """The parser of an option that takes one of some words; ends with status 2 for any other."""
+
+    def word(text: str) -> str:
+        from refkernels.suggestion import did_you_mean
+
+        if text not in choices:
+            refuse(f"{option} {text!r} is unknown: {did_you_mean(text, choices)}.")
+        return text
+
+    return word
 
 
-def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
-    """End with status 2 for anything but one of the choices."""
-    from refkernels.suggestion import did_you_mean
-
-    if value not in choices:
-        refuse(f"{option} {value!r} is unknown: {did_you_mean(value, choices)}.")
+Language = Annotated[str, option("Language", parser=one_of("--lang", "en", "zh"))]
 
 
 def seconds(text: str | float) -> float:

@@ -8,20 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared import completion
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.options import one_of
 from refkernels.cli.shared.wording import option
+from refkernels.records.words import LEVELS
 
-FailOn = Annotated[str | None, option("FailOn", autocompletion=completion.levels)]
-
-
-def check(level: str | None) -> None:
-    """End with status 2 if --fail-on is not a level."""
-    if level is not None:
-        from refkernels.records.words import LEVELS
-        from refkernels.suggestion import did_you_mean
-
-        if level not in LEVELS[:-1]:
-            refuse(f"--fail-on {level!r} is not a level: {did_you_mean(level, LEVELS[:-1])}.")
+_LEVEL = one_of("--fail-on", *LEVELS[:-1])  # every output reaches the last level
+FailOn = Annotated[str | None, option("FailOn", parser=_LEVEL, autocompletion=completion.levels)]
 
 
 def reached(level: str | None, judged: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
