@@ -45,8 +45,6 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
-    if direction == "backward":
-        return "Python's math module has no gradients"
     return None if dtype == "float64" else "Python's floats are float64"
 
 

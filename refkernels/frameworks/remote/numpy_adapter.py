@@ -263,8 +263,6 @@ def instruction_sets(features):
 
 
 def unsupported(op, direction, dtype, device):
-    if direction == "backward":
-        return "NumPy has no automatic differentiation"
     if dtype == "bfloat16":
         return "NumPy has no bfloat16"
     return None

@@ -219,8 +219,6 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
-    if direction == "backward":
-        return "ONNX Runtime computes no gradients"
     if dtype == "bfloat16" or dtype.startswith("float8"):
         return "ONNX Runtime takes NumPy's arrays, which have no %s" % dtype
     return None

@@ -376,15 +376,12 @@ class Worker:
     def defaults(self, module):
         """What stands for what an adapter need not have."""
 
-        def backward(*question):
-            raise NotImplementedError("the framework has no automatic differentiation")
-
         def forward(op, inputs, params):
             return self.adapter.OPS[op][1](**inputs, **params)
 
         return {
             "FLAGS": {}, "FORMULAS": {}, "information": dict, "forward": forward,
-            "backward": backward, "unsupported": lambda *call: None,
+            "backward": None, "unsupported": lambda *call: None,
             "synchronize": lambda device: None, "instruction_sets": lambda features: [],
             "version": lambda: importlib.import_module(module).__version__,
             "devices": lambda: [("cpu", "")],
@@ -484,6 +481,8 @@ class Worker:
             return "the adapter has no op named %s" % op
         if isinstance(self.adapter.OPS[op][1], str):
             return self.adapter.OPS[op][1]
+        if direction == "backward" and self.adapter.backward is None:
+            return "the framework has no automatic differentiation"
         try:
             reason = self.adapter.unsupported(op, direction, dtype, device)
         except Exception as error:
