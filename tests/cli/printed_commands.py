@@ -28,11 +28,10 @@ from refkernels.runs.sweeps import WorkerPool
 
 REAL = ("torch", "paddle", "oneflow", "mindspore", "jax", "onnxruntime", "tensorflow")
 RELEASED = [Version("1.9.0"), Version("2.13.0")]  # as the index may list them
-ENTRY = "acos-at-one"
 # What a reader puts in the place of a word in capitals.
 PLACEHOLDERS = {
-    "DIR": "made", "NAME": ENTRY, "PYTHON": sys.executable, "OP": "sin", "CASE.npz": "case.npz",
-    "ANOTHER": "torch", "x=...": "x=x.npy", "OLD": "made", "NEW": "made",
+    "DIR": "made", "NAME": "acos-at-one", "PYTHON": sys.executable, "OP": "sin",
+    "CASE.npz": "case.npz", "ANOTHER": "torch", "x=...": "x=x.npy", "OLD": "made", "NEW": "made",
 }  # fmt: skip
 # What an f-string's field holds, by its source; others hold a framework's name.
 FIELDS = {
