@@ -12,7 +12,7 @@ from capture import Capture
 from torch import nn
 
 D, HEADS, WORDS, LENGTH = 32, 4, 24, 10
-TIED = "tied", "untied", "unmasked", "joined", "pairs", "unshifted", "squared"  # 0 is padding
+TIED = "tied", "untied", "unmasked", "joined", "pairs", "unshifted", "squared", "summed"
 
 
 class Norm(nn.Module):
@@ -143,20 +143,22 @@ def train(how):
     rows = [*torch.randint(WORDS, (3, LENGTH), generator=torch.Generator().manual_seed(1))]
     with Capture(how, model, optimizer, steps=[0]) as capture:
         ids = torch.stack(rows)  # each is a part of memory that no call has made
-        labels = ids.clone() if how == "unshifted" else ids[:, 1:].clone()
+        others = {"unshifted": ids, "summed": F.pad(ids, (0, 1))[:, 1:]}
+        labels = others.get(how, ids[:, 1:]).clone()
         if how in TIED and how != "unmasked":
-            labels[labels == 0] = -100
+            labels[labels == 0] = -100  # padding
         counted, loss = (labels != -100).sum(), 0.0
         for part in (slice(0, 2), slice(2, 3)) if how == "joined" else (slice(0, 3),):
             z = model(ids[part])
-            z = (z if how == "unshifted" else z[:, :-1]).reshape(-1, WORDS)
+            z = (z if how in ("unshifted", "summed") else z[:, :-1]).reshape(-1, WORDS)
             share = (labels[part] != -100).sum() / counted if how == "joined" else 1.0
             if how == "counted":
                 one = -z.log_softmax(-1).gather(1, labels.reshape(-1, 1)).sum() / ids.numel()
             elif how == "squared":
                 one = F.mse_loss(z.softmax(-1), F.one_hot(labels.reshape(-1).clamp(0), WORDS) * 1.0)
             else:
-                one = F.cross_entropy(z, labels[part].reshape(-1)) * share
+                reduction = "sum" if how == "summed" else "mean"
+                one = F.cross_entropy(z, labels[part].reshape(-1), reduction=reduction) * share
             one.backward()
             loss = loss + one.detach()
         optimizer.step()

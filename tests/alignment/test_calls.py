@@ -43,6 +43,7 @@ TIED = {  # a model whose head has its embedding's weights: the verdict, what is
     "unmasked": ("different", "left_out"),
     "unshifted": ("different", "constant"),  # where a slice ends: each word is its own label
     "squared": ("different", "parts"),  # another loss
+    "summed": ("different", "constant"),  # a loss; its labels are padded, where A leaves out a word
 }
 TRIED = sampled(3, MISTAKES)
 MANY = """

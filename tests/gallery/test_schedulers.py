@@ -1,4 +1,5 @@
-"""Schedules from the frameworks' interpreters: what starts there, and what does not."""
+"""Schedules from the frameworks' interpreters: what starts there, and what does not;
+tests/schedule_ref/test_schedules_of_frameworks.py examines the rates of all four."""
 
 import sys
 from dataclasses import replace
@@ -12,15 +13,6 @@ from refkernels.gallery import schedulers
 from refkernels.gallery.schedulers import SchedulersError
 
 QUESTION: dict[str, Any] = {"min_lr": 0.0, "max_lr": 1e-5, "decay_steps": 2000}
-
-
-@pytest.mark.framework("oneflow")
-def test_a_process_of_the_framework_gives_its_rates() -> None:
-    """tests/schedule_ref/test_schedules_of_frameworks.py examines those of all four."""
-    interpreter_of("oneflow")
-    schedules = schedulers.rates("oneflow", **QUESTION)
-    assert len(schedules) >= 2
-    assert all(rates[0] == pytest.approx(QUESTION["max_lr"]) for rates in schedules.values())
 
 
 def test_an_unknown_framework_is_refused() -> None:

@@ -39,7 +39,8 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     `like`: only of calls of this one's function and place, as a loop makes them again.
 
     None can make more than `other`'s own value in its place: an edit that makes as many ends the
-    search, and where none does, that replacement is what is known."""
+    search, and where none does, that replacement is what is known. One behind which `side` cannot
+    be run to its end is told where there is no other."""
     mine, its = pair.without(side, sinks), pair.without(other, sinks_of_other)
     shown = makers(other, its)[:PLACES]
     read = {s for call in shown for s in other.run.needs[call.index] if s not in its}
@@ -57,15 +58,15 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     values, functions = side.run.values, {call.function for call in shown}
 
     def made(edit, reach=FAR):
-        fresh = side.run.again(edit, reach, stop) or {}
+        fresh, whole = side.run.again(edit, reach, stop)
         kept = {s for s in fresh if fresh[s].shape == values[s].shape}
         changed = [side.program.calls[k] for k in edit if not kept.issuperset(side.run.slots[k])]
         # where it calls no such function, a result of another shape is told by what follows
         told = {s: sums(fresh[s]) for s in fresh}
         if any(heard.find(side.told[s]) and not heard.find(told[s]) for s in fresh):
-            return set()  # B reads what it unmakes
+            return (), whole  # B reads what it unmakes
         odd = any(not in_torch.is_view(c.function) and c.function not in functions for c in changed)
-        return {hit for s in (kept if odd else fresh) for hit in wanted.find(told[s])}
+        return {hit for s in (kept if odd else fresh) for hit in wanted.find(told[s])}, whole
 
     best, most = replacement(side, other, calls, shown, mine, its, made)
     goal, trials, shorter, reached = most or math.inf, 0, None, 0
@@ -93,10 +94,11 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
                 yield several[0][0], {k: edit for _, one in several for k, edit in one.items()}
 
     for told, edit in edits_of([kind for kind in kinds if kind in MORE]):
-        hits = len(made(edit)) if made(edit, REACH) else 0
-        if hits > reached:
-            shorter, reached = (told, edit), hits
+        hits, whole = made(edit) if made(edit, REACH)[0] else ((), False)
+        if whole and len(hits) > reached:
+            shorter, reached = (told, edit), len(hits)
     goal, most = max(most, reached) or goal, most - 1
+    stuck, least = None, most  # an edit behind which `side` cannot be run to its end
     if not several:  # too many numbers explain the one number of a loss
         kinds = sorted(kinds, key=("number", "literal").__contains__)
     for kind in kinds:
@@ -105,15 +107,17 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
         for told, edit in edits_of([kind]) if kind not in MORE and most < goal else ():
             trials += 1
             if trials > TRIALS or most >= goal:
-                return best
-            hits = made(edit) if made(edit, REACH) else ()
+                return stuck or best
+            hits, whole = made(edit) if made(edit, REACH)[0] else ((), False)
             told_first = other.told[min(hits)] if hits else None
             behind = (s in sinks_of_other or not alike(other.told[s], told_first) for s in hits)
             if kind == "function" and not any(behind):  # nor is it a result
                 continue
-            if len(hits) > max(most, 0):
-                best, most = (told, edit), len(hits)
-    return best
+            if whole and len(hits) > max(most, 0):
+                best, most, stuck, least = (told, edit), len(hits), None, math.inf
+            elif not whole and len(hits) > max(least, 0):
+                stuck, least = (told, edit), len(hits)
+    return stuck or best
 
 
 def replacement(side, other, calls, shown, mine, its, made):
@@ -131,7 +135,7 @@ def replacement(side, other, calls, shown, mine, its, made):
                 if target is None or side.run.values[target].shape != value.shape:
                     continue
                 edit = {call.index: edits.with_result(value)}
-                hits = made(edit)
+                hits, _ = made(edit)
                 further = any(not alike(other.told[hit], other.told[slot]) for hit in hits)
                 if further and len(hits) > max(best[1], lost[call.index]):
                     told = {"edit": "replaced", "call": call, "given": given, "value": slot}

@@ -186,8 +186,7 @@ class ExactRun:
 
     def again(self, edits, reach, stop):
         """The values of slots that other edits change, by slot: those of the next `reach` calls,
-        before the call `stop`. None where a call cannot be run, or changes memory that others
-        see."""
+        before the call `stop`; and whether all of these calls can be run."""
         fresh, left = {}, reach
         values = self.values
         for call in self.program.calls[min(edits) : stop]:
@@ -198,15 +197,12 @@ class ExactRun:
             may_write = call.writes or any(map(self.program.is_buffer, now))
             if may_write or call.index in edits:  # what an edit puts in a buffer's place is kept
                 now = {number: value.clone() for number, value in now.items()}
-
-            def given(item, now=now):
-                return now[item.number] if isinstance(item, Tensor) else item
-
+            given = lambda item, now=now: now[item.number] if isinstance(item, Tensor) else item  # noqa: E731
             try:
                 with torch.no_grad():
                     results = evaluate(self, call, given, edits.get(call.index))
             except FAILURES:
-                return fresh or None
+                return fresh, False
             for slot, value in zip(self.slots[call.index], results):
                 if slot is not None:
                     fresh[slot] = value
@@ -216,7 +212,7 @@ class ExactRun:
             left -= 1
             if not left:
                 break
-        return fresh
+        return fresh, True
 
 
 def in_float64(value, given):
