@@ -374,7 +374,7 @@ class RoundedArithmetic(Context):
     def matmul(self, a: Value, b: Value) -> RoundedValue:
         """Many by a kernel; else a block of a's rows at a time, so that the products fit into
         memory."""
-        many = math.prod(a.shape) * b.shape[-1] >= _MANY
+        many = math.prod(data(a).shape) * data(b).shape[-1] >= _MANY
         if many and self._by_kernel(data(a), data(b)):
             order = self._places(a.shape[-1])
             left, right = data(a)[..., order], data(b)[..., order, :]

@@ -52,7 +52,6 @@ _READINGS = 16  # about as many as solving for a number takes
 _SHARPEST = 8  # limits that what is wrong points to, before those that few results depend on
 _EACH = 1.5  # budgets for all single edits
 _MOST, _OF_BLOCK = 5.0, 2.0  # budgets, when no stage begins any more; of a block, found in fewer
-_OTHERS = 1.25  # and of other programs, when they are not looked at
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 
 
@@ -135,8 +134,7 @@ def _search(
         open_outputs = [name for name, got in outputs.items() if not _ended(found, got, name)]
         for screen in screens if open_outputs else ():
             spent = sum(each.spent for each in (*first, *further))
-            most = min(_OF_BLOCK if block else _MOST, _OTHERS if screens is further else _MOST)
-            if spent < most and screen.has_a_program:
+            if spent < (_OF_BLOCK if block else _MOST) and screen.has_a_program:
                 more, trials = stage(screen, singles, open_outputs)
                 found.extend(more)
                 tried += trials
