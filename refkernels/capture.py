@@ -1487,7 +1487,7 @@ class Capture:
             if array is None:
                 digest.update(repr(leaf).encode("utf-8"))
                 continue
-            if array.dtype.kind in "iu":
+            if array.dtype.kind in "iub":
                 array = array.astype(np.int64)
             array = np.ascontiguousarray(array)
             digest.update(("%s%s" % (array.dtype.str, list(array.shape))).encode("ascii"))

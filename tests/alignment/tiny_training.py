@@ -96,8 +96,9 @@ def train(framework, steps, kind, folder="", options="{}"):
         for index in range(steps):
             batch = {"ids": api.tensor(IDS[index % 6]), "targets": api.tensor(TARGETS[index % 6])}
             loss = step(batch["ids"], batch["targets"])
-            if capture is not None:
-                capture.step(loss=loss, batch=batch, scale=1.0)
+            if capture is not None:  # a mask of truth values or of whole numbers
+                mask = (IDS[index % 6] > 2).astype(bool if framework == "torch" else int)
+                capture.step(loss=loss, batch={**batch, "mask": api.tensor(mask)}, scale=1.0)
             losses.append(float(api.array(loss)).hex())
             digest = hashlib.sha256()
             for parameter in parameters:

@@ -1,5 +1,4 @@
-"""Schedules from the frameworks' interpreters: what starts there, and what does not;
-tests/schedule_ref/test_schedules_of_frameworks.py examines the rates of all four."""
+"""Schedules from the frameworks' interpreters that fail; tests/schedule_ref examines the others."""
 
 import sys
 from dataclasses import replace
