@@ -6,8 +6,7 @@ many it left out; `make all-tests` asks all, and so does a hunt. A test that is 
 name (file::test) is asked in full.
 
 REFKERNELS_HUNT=10 multiplies the examples by 10, and REFKERNELS_HUNT=1 is `make all-tests`.
-REFKERNELS_FUZZ_SEED=new draws others than before; a failure names the seed that draws the same
-again.
+REFKERNELS_FUZZ_SEED=new draws others; a failure names the seed that draws the same again.
 """
 
 import os

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -70,13 +71,10 @@ def null_runs(
         for key, array in sorted(arrays.items()):
             digest.update(key.encode() + np.asarray(array).tobytes())
     folders = [place / f"null_{number:02d}" for number in range(run_count)]
+    question = formula, start, optimizer, params, frozenset(undecayed), max_norm, way
     for number, run_folder in enumerate(folders):
-        training = Training(
-            Shuffled(first_seed * 100_003 + number), formula, start,
-            optimizer, params, frozenset(undecayed), max_norm, way,
-        )  # fmt: skip
-        arithmetic = training.xp.name
-        notes = {"arithmetic": arithmetic, "settings": settings, "data": digest.hexdigest()}
+        training = Training(Shuffled(first_seed * 100_003 + number), *question)
+        notes = {"arithmetic": training.xp.name, "settings": settings, "data": digest.hexdigest()}
         kept = _kept(run_folder / "rank_0", notes, rates)
         whole = len(kept) >= step_count or (kept != [] and kept[-1]["loss"] is None)
         lines: list[dict[str, Any]] = []
@@ -101,11 +99,12 @@ def _kept(folder: Path, notes: Mapping[str, Any], rates: list[float]) -> list[di
     """The lines of the run in a folder; none without run.json, which is written last."""
     if not (folder / "run.json").exists():
         return []
-    lines = [json.loads(line) for line in (folder / "steps.jsonl").read_text("utf-8").splitlines()]
-    same = json.loads((folder / "run.json").read_text("utf-8"))["notes"] == notes
-    if not same or any(line["lr"] != [rate] for line, rate in zip(lines, rates, strict=False)):
-        raise ValueError(f"{folder.parent} is a run of another training: choose another folder.")
-    return lines
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):  # of a damaged file
+        lines = [json.loads(line) for line in (folder / "steps.jsonl").read_bytes().splitlines()]
+        same = json.loads((folder / "run.json").read_bytes())["notes"] == notes
+        if same and all(line["lr"] == [rate] for line, rate in zip(lines, rates, strict=False)):
+            return lines
+    raise ValueError(f"{folder.parent} is damaged or of another training: choose another folder.")
 
 
 def _write(folder: Path, model: str, lines: Sequence[Any], notes: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from refkernels.arithmetic import jit
 from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
-from refkernels.frameworks import catalog, environments, home
+from refkernels.frameworks import catalog, environments, home, process
 from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.environments import Interpreter
 from refkernels.runs.sweeps import WorkerPool
@@ -176,7 +176,6 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             raise Reached
         started(self, interpreter, environment, slowdown)
 
-    from refkernels.frameworks import process
     from refkernels.runs import sweeps
 
     started: Callable[..., None] = process.WorkerProcess.__init__

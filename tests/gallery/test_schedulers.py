@@ -30,8 +30,7 @@ def test_an_unknown_framework_is_refused() -> None:
 def test_a_framework_that_fails_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, python: str, said: str
 ) -> None:
-    here = environments.find("numpy")
-    broken = replace(here, python=python)
+    broken = replace(environments.find("numpy"), python=python)
     monkeypatch.setattr(environments, "find", lambda spec: broken)
     with pytest.raises(SchedulersError, match=said):
         schedulers.rates("torch", **QUESTION)

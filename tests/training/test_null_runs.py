@@ -96,6 +96,9 @@ def test_a_run_of_another_training_is_refused(name: str, tmp_path: Path) -> None
         made(tmp_path, runs=1, **{name: OTHERS[name]})
     assert losses(own).tobytes() == before.tobytes()
     assert made(tmp_path, runs=1, lr=lambda step: 0.1) == [own]
+    (own / "rank_0" / "run.json").write_text("{")  # damaged
+    with pytest.raises(ValueError, match=r"null_00 .* choose another folder"):
+        made(tmp_path, runs=1)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
