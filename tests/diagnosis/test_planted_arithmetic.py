@@ -259,6 +259,8 @@ def by_groups(x: Any, groups: int) -> Any:
 fault = of("sum", {"x": normal(40, 48).astype(np.float16)}, F, axis=0)
 fault("sums_by_groups_rounded", partial(by_groups, groups=4), groups=4)
 fault(None, lambda x: x.sum(0))
+fault = of("mean", {"x": normal(200, 40).astype(np.float16)}, F, axis=0)
+fault("running_sum_rounded", lambda x: by_groups(x, 1) / F(200), part="x", format="float16")
 kept = lambda a, b: cast(np.logaddexp(a, b), np.float16)  # noqa: E731
 fault = of("logcumsumexp", {"x": normal(12, 130).astype(np.float16)})
 fault("intermediate_rounded", lambda x: np.stack([*itertools.accumulate(x.T, kept)], 1))
@@ -287,10 +289,8 @@ of("exp", {"x": x}, float).consistent("fast_approximation", fast)
 # --- one result in a narrower format ------------------------------------------------------------
 
 HEADS = {name: wide(3, 3, 9, 8, seed=seed) for seed, name in enumerate("qkv")}
-SCORES, WEIGHTS = (
-    "matmul(q, k) 1 / sqrt(8)",
-    "where(…, exp(… - …), 0) / where(…, sum(where(…, …, 0)), 1)",
-)
+SCORES = "matmul(q, k) 1 / sqrt(8)"
+WEIGHTS = "where(…, exp(… - …), 0) / where(…, sum(where(…, …, 0)), 1)"
 
 
 def in_steps(x: Any, **casts: Any) -> Any:

@@ -91,10 +91,9 @@ def narrowed(program: Program) -> Iterator[Any]:
     constants = parts(program)
     for node in program.nodes:
         inexact = node.op not in _EXACT and not is_number(node) and node not in constants
-        for format in FORMATS if inexact else ():
-            to = formats.get(format)
+        for to in map(formats.get, FORMATS if inexact else ()):
             rounded = by(node)(lambda xp, v, to=to: _rounded(xp, v, to))
-            yield node, {node: rounded}, {"part": node, "format": format}
+            yield node, {node: rounded}, {"part": node, "format": to.name}
 
 
 @rule("low_precision_statistics", "arithmetic")  # all numbers of a row that its elements read
@@ -162,7 +161,7 @@ def _modulo(xp: Any, value: Any, own: NumberGrid) -> Any:
 
 
 _OF_TWO = ("add", "subtract")
-_PARTS, _STEPS = 512, 64  # of a sum, and of a running one, at most
+_PARTS, _STEPS = 512, 256  # of a sum, and of a running one, at most
 _GROUPS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 256)
 
 
@@ -204,22 +203,24 @@ def _added(node: Node, way: str, to: str, length: int, xp: Any, *terms: Any) -> 
 
 @rule("sums_by_groups_rounded", "arithmetic")  # of rows r with r % 4 = 0, 1, 2, 3, in 16 bits
 def rounded_groups(program: Program) -> Iterator[Any]:
-    for node in program.of("sum"):
+    for node in program.of("sum", "mean"):
         for groups in (k for k in _GROUPS if k < length_of(node) <= _STEPS * k):
             for format in ("float16", "bfloat16"):
-                rounded = functools.partial(_in_groups, node.option, groups, format)
+                rounded = functools.partial(_in_groups, node, groups, format)
                 details = {"groups": groups, "format": format, "part": node.operands[0]}
                 yield node, {node: by(*node.operands)(rounded)}, details
 
 
-def _in_groups(axis: int, groups: int, format: str, xp: Any, a: Any) -> Any:
-    """The sum of some running sums, each of every so many-th term."""
-    n, total = a.shape[axis], xp.narrow(xp.take(a, np.arange(groups), axis), format)
-    for start in range(groups, n, groups):
-        more = np.arange(start, min(start + groups, n))
-        added = xp.narrow(xp.take(total, more - start, axis) + xp.take(a, more, axis), format)
-        total = xp.concatenate([added, xp.take(total, np.arange(len(more), groups), axis)], axis)
-    return xp.sum(total, axis)
+def _in_groups(node: Node, groups: int, format: str, xp: Any, a: Any) -> Any:
+    """The sum, or mean, by some running sums, each of every so many-th term."""
+    axis, n = node.option, length_of(node)
+    more = (*a.shape[:axis], -n % groups, *a.shape[axis:][1:])
+    padded = xp.concatenate([a, xp.broadcast(xp.number(0), more)], axis)
+    total = xp.number(0)
+    for start in range(0, n, groups):
+        terms = xp.take(padded, np.arange(start, start + groups), axis)
+        total = xp.narrow(total + terms, format)
+    return xp.sum(total, axis) / xp.number(n if node.op == "mean" else 1)
 
 
 def _rounded_to(program: Program) -> Iterator[tuple[Node, NumberGrid]]:

@@ -120,7 +120,8 @@ def _moved(
     """The range whose ends, moved by halved steps, come nearest."""
 
     def at(start: int, stop: int) -> float:
-        return seen.distance(part(start, stop)) if 0 < stop - start < n else np.inf
+        inside = 0 < stop - start < n
+        return float(np.sum(seen.bits(part(start, stop)))) if inside else np.inf
 
     while step:
         moves = (0, 0), (-step, 0), (step, 0), (0, -step), (0, step)

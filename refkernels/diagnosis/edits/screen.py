@@ -98,9 +98,11 @@ class Observation:
     units: Doubles64
 
     def bits(self, predicted: Doubles64) -> Doubles64:
-        """What each element of the answer costs when the prediction is known: at most its digits,
-        if both are finite."""
+        """What each element of the answer costs when the prediction, in a narrow format a rounded
+        one, is known: at most its digits, if both are finite."""
         with np.errstate(all="ignore"):
+            if self.format.p < formats.BINARY32.p:
+                predicted = formats.round_to(predicted, self.format).astype(float)
             unit = ulp(np.fmax(np.abs(self.got), np.abs(predicted)), self.format) * self.units
             bits = np.log2(1.0 + np.abs(self.got - predicted) / unit)
         same = (self.got == predicted) | (np.isnan(self.got) & np.isnan(predicted))
@@ -112,10 +114,6 @@ class Observation:
             errors = (predicted - other) / (ulp(predicted, self.format) * self.units)
         errors = errors[np.isfinite(errors)]
         return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else np.inf
-
-    def distance(self, predicted: Doubles64) -> float:
-        """What all of it costs."""
-        return float(np.sum(self.bits(predicted)))
 
 
 def usual_units(problem: Problem, name: str) -> Doubles64:

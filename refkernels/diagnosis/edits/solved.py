@@ -289,7 +289,7 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
     @functools.cache
     def at(value: float) -> float:
         known = predict(value)
-        return math.inf if known is None else target.seen.distance(known)
+        return math.inf if known is None else float(np.sum(target.seen.bits(known)))
 
     present = target.predict(None)
     if present is None or all(_same(predict(start), present) for start in knob.starts):
