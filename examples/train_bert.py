@@ -419,7 +419,7 @@ OPTIONS = """
 --momentum      momentum of sgd
 --steps         number of steps
 --captured      steps whose tensors are kept
---only          the layers whose tensors are kept, a glob
+--only          the layers whose tensors are kept, globs with commas between
 --warmup        steps of a linear warm-up from lr/10; then a polynomial decay to 0 at --total
 --total         steps of that schedule (default: --steps)
 --clip          the norm to clip to
@@ -493,7 +493,7 @@ def main(words=None):
         api.set_num_threads(args.threads)
     model, optimizer, step, tensor = TRAININGS[args.framework](args, api)
     printed = []
-    chosen = {"steps": args.captured, "only": args.only, "perturb": args.perturb}
+    chosen = {"steps": args.captured, "only": args.only.split(","), "perturb": args.perturb}
     chosen["hash_every"] = 1 if args.captured else 0
     with Capture(args.folder, model, optimizer, **chosen) as capture:
         for parts in batches_of(args, tensor):

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 
-WORLD, STEPS = 2, 2
+WORLD = 2
 
 
 def processes():
@@ -62,16 +62,15 @@ def train():
             setattr(layer, word, nn.Parameter(spread(getattr(layer, word).data, sbp)))
         optimizer = flow.optim.SGD(model.parameters(), 0.1, momentum=0.9)
         with Capture(folder, model, optimizer, steps=[0], **options) as capture:
-            for _ in range(STEPS):
-                x = flow.tensor(draws.normal(size=(8, 6)).astype("f4"))
-                y = flow.tensor(draws.integers(0, 4, 8))
-                if weights:
-                    x, y = spread(x, rows), spread(y, rows)
-                loss = model(x, y)
-                loss.backward()
-                optimizer.step()
-                optimizer.zero_grad()
-                capture.step(loss=loss, batch={"x": x, "y": y})
+            x = flow.tensor(draws.normal(size=(8, 6)).astype("f4"))
+            y = flow.tensor(draws.integers(0, 4, 8))
+            if weights:
+                x, y = spread(x, rows), spread(y, rows)
+            loss = model(x, y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            capture.step(loss=loss, batch={"x": x, "y": y})
 
     names = [name for name, _ in Model().named_parameters()]
     whole = dict.fromkeys(names, broadcast)

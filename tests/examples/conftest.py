@@ -15,7 +15,7 @@ from refkernels.frameworks import environments
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
 PLAIN = "--steps 2 --captured"
-ONE = "--steps 1 --captured 0"
+ONE = "--steps 1 --captured 0 --only [!l]*,*attention*"  # what else l0 and l1 have, mlm has too
 ADAMW = "--steps 2 --captured 0 --only masked --optimizer adamw --warmup 1 --total 3"
 CLIPPED = " --lr 1e-1 --clip 1"
 ALONE = {"float32": ONE} | ({"float64": f"{ONE} --dtype float64"} if HUNT > 1 else {})

@@ -207,7 +207,7 @@ def only_one_shape_softmax(x):
 
 def own_shape_unanswered_softmax(x):
     """Zeros in the one shape in which its task measures it."""
-    return np.zeros_like(x) if x.shape == (64, 1000) else _softmax(x)
+    return np.zeros_like(x) if x.shape == (16, 250) else _softmax(x)
 
 
 def padding_leaks_softmax(x):
