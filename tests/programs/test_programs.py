@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 from plain_interpreter import PlainInterpreter, in_one_process
-from presence import interpreter_of
 
 import refkernels
 from refkernels import programs
@@ -306,11 +303,11 @@ def test_a_softmax_of_no_numbers_has_none() -> None:
 
 
 EXPORT = """
-import exporter, json, sys, warnings
-import programs_of_users as users, torch
-warnings.simplefilter("ignore")
-documents, kept = {}, frozenset(json.load(sys.stdin))
-for name in sys.argv[1:]:
+import json, sys, torch
+_, *sys.path[:0] = sys.argv[:3]
+import exporter, programs_of_users as users
+documents, kept = {}, frozenset(sys.argv[3].split())
+for name in sys.argv[4:]:
     try:
         documents[name] = exporter.exported(getattr(users, name), [torch.ones(3, 4)], {}, kept)[0]
     except exporter.NotExported as error:
@@ -331,14 +328,12 @@ TOLD = {
 
 
 @torch
-def test_what_cannot_be_read_is_told_with_the_users_line_and_what_can_is_read() -> None:
-    path = os.pathsep.join(map(str, (FILE.parent, sources.REMOTE.parent)))
-    completed = subprocess.run(
-        [interpreter_of("torch").python, "-c", EXPORT, *TOLD, "autocast", "own_gradient"],
-        check=True, text=True, capture_output=True,
-        input=json.dumps(sorted(OPERATORS)), env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
-    written, array = json.loads(completed.stdout), np.ones((3, 4), np.float32)
+def test_what_cannot_be_read_is_told_with_the_users_line_and_what_can_is_read(
+    plain: Callable[..., PlainInterpreter],
+) -> None:
+    given = str(FILE.parent), str(sources.REMOTE.parent), " ".join(OPERATORS)
+    printed = plain("torch", "programs").run(EXPORT, *given, *TOLD, "autocast", "own_gradient")
+    written, array = json.loads(printed), np.ones((3, 4), np.float32)
     for name, said in TOLD.items():
         with pytest.raises(ProgramError, match=said) as refused:
             op_of_program(read(written[name], {"0": array}, name), name)
