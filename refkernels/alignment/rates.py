@@ -9,6 +9,7 @@ the one that fits best.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,8 +39,11 @@ _MOST = 1000  # rates that are certified
 _SAMPLE = 48  # rates by which schedules are told apart
 _LONGEST = 64  # times what was printed: a longer decay does not show
 _NARROWINGS = 6  # of the lengths of a decay, each by 32
-_LEAST = 4  # rates of two runs that show which of their steps belong together; of a curve
+_LEAST = 4  # rates of two runs that show which of their steps belong together
 _STAIRS = 32  # steps, and periods, of one schedule
+_FLOAT64 = 2.0**-40  # of the largest rate: more than all roundings of `_cycle`
+# Numbers, and how many steps lie between them; `height`: of each cycle, over that of the last.
+_CYCLES = json.loads(Path(__file__).with_name("cycles.json").read_text("utf-8"))
 
 # The share of max_lr - min_lr that is left at u / T; a polynomial's power is solved for.
 _SHAPES: dict[str, Callable[[Array], Array]] = {
@@ -144,23 +148,21 @@ def _named(rates: Rates) -> dict[str, Any]:
             named = named or {"convention": convention_of(schedule), "schedule": asdict(schedule),
                               "intervals": intervals}  # fmt: skip
             others[schedule.decay] = None
-    return {**named, "also": list(others)[2:]} if named else {}
+    return {**named, "also": list(others)[2:]} if named else _cycle(steps - steps[0], r, width)
 
 
 def _schedules(printed: Array, r: Array, width: Array) -> Iterator[Schedule]:
     """Schedules that fit in float64, the simplest first."""
-    for curved, held, late in itertools.product((False, True), (False, True), (0, 1, -1)):
+    for held, late in itertools.product((False, True), (0, 1, -1)):
         steps = np.maximum(printed - late, 0)
         for first, (peak, warmup) in itertools.product((1, 0), dict.fromkeys(_peaks(steps, r))):
             rising = steps < warmup
             part = (steps[rising] + first) / warmup
-            part = np.sin(np.pi / 2 * part) ** 2 if curved else part
             factor = _factor(part, r[rising], width[rising], peak)
-            vague = curved and np.count_nonzero(rising) < _LEAST
-            if factor is None or vague or (first and (factor or not warmup)):
+            if factor is None or (first and (factor or not warmup)):
                 continue
             warm: dict[str, Any] = {"warmup_steps": warmup, "warmup_factor": factor}
-            warm |= {"first": first, "late": late, "cosine_warmup": curved}
+            warm |= {"first": first, "late": late}
             tops = np.flatnonzero(r == peak)
             hold = int(steps[tops[-1]]) - warmup if held and tops.size else 0
             for begin in dict.fromkeys((warmup + hold, 0)) if hold > 0 or not held else ():
@@ -266,3 +268,58 @@ def _solved(
             return [{**found, "min_lr": float(f"{floor[k, 0]:.{n}g}")} for n in (3, 17)]
         lengths = np.linspace(lengths[max(k - 1, 0)], lengths[min(k + 1, len(lengths) - 1)], 64)
     return []
+
+
+@np.errstate(all="ignore")
+def _cycle(steps: Array, r: Array, width: Array) -> dict[str, Any]:
+    """The schedule of cycles.json whose rates go from one number to the next by half cosines or by
+    lines, which may end between two steps; {} where none fits. Each number that is solved for takes
+    more than two rates."""
+    base, top, room = float(r[0]), float(r.max()), width - _FLOAT64 * r.max()
+    tops = dict.fromkeys((top, *(float(f"{top + top / 2 / 10**n:.{n}e}") for n in range(3))))
+    lows = dict.fromkeys((float(r[-1]), 0.0, base / 1e3, base / 1e4))
+    for (name, form), curved, high, low in itertools.product(_CYCLES.items(), (1, 0), tops, lows):
+        knots, values = form["knots"].split(), {"base_lr": base, "max_lr": high, "min_lr": low}
+        lengths, ends = dict[str, tuple[float, float, float]](), [0.0]
+        for word, (a, b) in zip(form["lengths"].split(), itertools.pairwise(knots), strict=True):
+            span = values[b] - values[a]
+            come = (r - values[a]) / span, room / abs(span)
+            lengths[word] = lengths.get(word) or _length(steps, ends[-1], *come, curved)
+            ends.append(ends[-1] + lengths[word][0])
+        if not ends[-1] > 0.0 or len(r) <= 2 * len({*knots, *lengths}):
+            continue
+        turn, u = np.divmod(steps, ends[-1]) if "height" in form else (0.0, steps)
+        height, place = form.get("height", 1.0) ** turn, np.interp(u, ends, range(len(ends)))
+        shares = {"base_lr": 1.0 - height}  # of each number in each rate
+        for k, knot in enumerate(knots):
+            near = np.maximum(1.0 - np.abs(place - k), 0.0)
+            near = np.sin(np.pi / 2 * near) ** 2 if curved else near
+            shares[knot] = shares.get(knot, 0.0) + height * near
+        off = r - sum(share * values[knot] for knot, share in shares.items())
+        if np.all(np.abs(off) <= room):
+            found = {word: (low, high) for word, (_, low, high) in lengths.items()}
+            for knot, share in shares.items():
+                least, most = np.max((off - room) / share), np.min((off + room) / share)
+                found[knot] = values[knot] + float(least), values[knot] + float(most)
+            return {"convention": "by_cosines" if curved else "by_lines", "intervals": found,
+                    "schedule": {"decay": name}, "also": []}  # fmt: skip
+    return {}
+
+
+def _length(
+    steps: Array, begin: float, come: Array, room: Array, curved: int
+) -> tuple[float, float, float]:
+    """How many steps a piece takes that begins at `begin`, and the interval of what fits, from the
+    part of its way that its rates have `come`. It ends at a whole step if it may, else at a
+    hundredth of one."""
+    after = np.flatnonzero(steps > begin)
+    back = np.flatnonzero(np.diff(come[after]) < -2 * room[after[1:]])
+    after = after[: back[0]] if back.size else after  # the last may lie behind the end
+    parts = [np.clip(come[after] + x * room[after], 0.0, 1.0) for x in (-1, 1)]
+    parts = [2 / np.pi * np.arcsin(np.sqrt(part)) for part in parts] if curved else parts
+    least = np.where(parts[1] < 1.0, (steps[after] - begin) / parts[1], 0.0)
+    low = float(np.max(least, initial=0.0))
+    high = float(np.min((steps[after] - begin) / parts[0], initial=np.inf))
+    middle = begin + (low + high) / 2
+    nice = (round(middle, digits) - begin for digits in (0, 2) if math.isfinite(middle))
+    return next((length for length in nice if low <= length <= high), math.nan), low, high

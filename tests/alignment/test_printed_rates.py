@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -27,15 +28,22 @@ def nano(k: int) -> float:
     return 3e-4 * (k + 1) / 20 if k < 20 else 3e-5 + 2.7e-4 * fall((k - 20) / 80)
 
 
-def one_cycle(k: int) -> float:
-    """As PyTorch's: 100 steps, of which 30 rise."""
-    return 4e-4 + 9.6e-3 * fall(1 - k / 29) if k < 29 else 4e-8 + 9.99996e-3 * fall((k - 29) / 70)
-
-
 def printed(rate: Callable[[int], float], count: int, form: str = "{:.4e}\n") -> str:
     return "".join(form.format(rate(k)) for k in range(count))
 
 
+def cycle(rates: list[float], steps: list[float], curved: bool, height: float = 0.0) -> str:
+    """From one rate to the next, as PyTorch's OneCycleLR; with a `height` again and again, as high
+    against the last time, as CyclicLR."""
+    ends = np.cumsum([0, *steps])
+    turn, u = np.divmod(np.arange(60), ends[-1] if height else 60)
+    place = np.interp(u, ends, range(len(ends)))
+    place += curved * (np.sin(np.pi / 2 * (place % 1)) ** 2 - place % 1)
+    risen = (height or 1.0) ** turn * (np.interp(place, range(len(ends)), rates) - rates[0])
+    return printed((rates[0] + risen).__getitem__, 60)
+
+
+ONE, THREE, UP = [4e-4, 1e-2, 4e-8], [4e-4, 1e-2, 4e-4, 4e-8], [1e-4, 1e-3, 1e-4]
 LOG = "".join(f"step {k}: loss 2.3, lr {nano(k):.5e}\n" for k in range(0, 95, 5))
 BERT = printed(lambda k: 5e-6 * k if k < 10 else 5e-5 * (1 - k / 100), 100, "{!r}\n")
 STAIRS = printed(lambda k: 0.1 * 0.1 ** (k // 30), 99)
@@ -59,7 +67,12 @@ FITS: dict[str, tuple[str, str, dict[str, Any]]] = {  # the parameters, which in
     STAGES: ("step", "as_asked", {"max_lr": 0.1, "milestones": (30, 80, 90)}),
     SGDR: ("cosine", "as_asked", {"decay_steps": 20, "restarts": 2}),
     EQUAL: ("cosine", "as_asked", {"warmup_steps": 10, "decay_steps": 30, "restarts": 1}),
-    printed(one_cycle, 100): ("cosine", "as_asked", {"decay_steps": 70, "cosine_warmup": True}),
+    cycle(ONE, [29, 70], True): ("one_cycle", "by_cosines", {"max_lr": 1e-2, "fall_steps": 70}),
+    cycle(ONE, [15.5, 38.5], True): ("one_cycle", "by_cosines", {"rise_steps": 15.5}),
+    cycle(THREE, [9.1, 9.1, 16.8], True): ("one_cycle_three_phase", "by_cosines", {}),
+    cycle(UP, [7.5, 4], False, 1.0): ("cyclic", "by_lines", {"rise_steps": 7.5, "fall_steps": 4}),
+    cycle(UP, [7.5, 4], False, 0.5): ("cyclic_halved", "by_lines", {"max_lr": 1e-3}),
+    cycle(UP, [7.5, 4], False, 0.7): ("none: no framework's cycle", "", {}),
     printed(lambda k: 1e-3 if k else 7.5e-4, 4): ("constant", "as_asked", {"warmup_steps": 1}),
     "1e-3\n5e-4\n": ("none: one other rate shows no shape", "", {}),
     "1e-3\n5e-4\n7e-4\n2e-4\n9e-4\n": ("none", "", {}),
@@ -80,7 +93,7 @@ def test_the_schedule_of_printed_rates_is_named_with_intervals(text: str, tmp_pa
     assert (run or {"convention": ""})["convention"] == convention
     assert not run or (run["schedule"]["decay"], run["also"]) == (decay, [])
     for name, value in parameters.items():
-        low, high = run["intervals"].get(name, (run["schedule"][name],) * 2)
+        low, high = run["intervals"].get(name, (run["schedule"].get(name),) * 2)
         assert low <= value <= high
         assert isinstance(value, tuple) or high < value * 1.001 + 1e-7
 
