@@ -127,9 +127,8 @@ def conclude(
         if first_departure is not None and first_departure.step <= calls.step:
             edits = {one.kind for one in calls.differences} - {UNEXPLAINED, "calls:replaced"}
             unknown = first_departure.details["cause"] is None or bool(edits)
-            judged = calls.same and not of_update
-            judged |= calls.forward and unknown
-            first_departure = None if judged else first_departure
+            if (calls.same and not of_update) or (calls.forward and unknown):
+                first_departure = None
     curve = _curve_test(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     local_pair = local[0], local[1]
     reduces = any(one.world_size > 1 for one in firsts)  # a sum over ranks is no scaling

@@ -44,12 +44,6 @@ class Scaling:
     limit: float | None = None  # the bound of a clamp
     received: float = math.nan
 
-    @property
-    def clips(self) -> tuple[str, ...]:
-        """The parts that were scaled down, other than by the removal of a loss scale."""
-        down = ((name, ends) for name, ends in self.factors.items() if ends[1] < 1.0)
-        return tuple(name for name, ends in down if not _is_power(_divisor(ends)))
-
 
 @dataclass(frozen=True)
 class Clipping:
@@ -148,8 +142,8 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     threshold = _intersection(
         (low * step.norms[part] * (1 - _MARGIN), high * step.norms[part] * (1 + _MARGIN))
         for step in scaled
-        for part in step.clips
-        for low, high in [step.factors[part]]
+        for part, (low, high) in step.factors.items()
+        if high < 1.0 and not _is_power(_divisor((low, high)))  # which removes a loss scale
     )
     return Clipping(widest, steps, threshold, least=least)
 

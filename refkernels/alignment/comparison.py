@@ -18,7 +18,7 @@ import numpy as np
 
 from refkernels.alignment.clipping import LEAST_SCALE, clipping, scaling
 from refkernels.alignment.local import LocalTruth
-from refkernels.alignment.matching import Matched, equal, oriented
+from refkernels.alignment.matching import Matched, oriented, unequal
 from refkernels.alignment.parts import SUMMED, cause, coefficients
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
@@ -73,8 +73,8 @@ def departure(run_a: Run, run_b: Run, matched: Matched, coarse: _Coarse) -> Susp
     for step in sorted(set(a.steps) & set(b.steps)):
         tensors = a.tensors(step), b.tensors(step)
         line_a, line_b = (lines_by_step[step] for lines_by_step in lines)
-        if not _begin_alike(*tensors, matched):
-            continue
+        if sum(count for *_, count in unequal(*tensors, matched.parameters)) > 1:
+            continue  # one that a perturbation moved is let pass
         found = None
         if line_a.batch_hash == line_b.batch_hash:
             found = _departure(run_a, run_b, tensors, matched, line_a, line_b, coarse)
@@ -170,19 +170,6 @@ def _same_factor(first: _Comparison, second: _Comparison) -> bool:
     if first.factor is None or second.factor is None:
         return first.factor is second.factor
     return math.isclose(first.factor, second.factor, rel_tol=2 * first.digits)
-
-
-def _begin_alike(tensors_a: StepTensors, tensors_b: StepTensors, matched: Matched) -> bool:
-    """Whether two steps begin with the same weights, up to one that a perturbation moved."""
-    moved = 0
-    for name, partner in matched.parameters.items():
-        weight_a, weight_b = tensors_a.parameter(name), tensors_b.parameter(partner)
-        if weight_a is not None and weight_b is not None and not equal(weight_a, weight_b):
-            turned = oriented(weight_a, weight_b)
-            if weight_a.shape != turned.shape or np.count_nonzero(weight_a != turned) > 1:
-                return False
-            moved += 1
-    return moved <= 1
 
 
 def _comparisons(

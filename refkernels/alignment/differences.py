@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,22 +18,17 @@ import numpy as np
 from refkernels import registry
 from refkernels.alignment import updates
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of, synonyms
-from refkernels.alignment.matching import Matched, equal, oriented, permuted
+from refkernels.alignment.matching import Matched, permuted, unequal
 from refkernels.alignment.rates import compared, intervals
 from refkernels.alignment.run import Layer, Rank, Run, StepLine
 from refkernels.alignment.shifts import moved
 from refkernels.alignment.suspect import Suspect, Topic
 from refkernels.alignment.tensors import grouped, norm
 from refkernels.arithmetic import formats
+from refkernels.op import Op
 
-# What absent hyper-parameters mean.
-_ABSENT: dict[str, Any] = {
-    "momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "amsgrad": False,
-    "maximize": False, "do_bias_correction": True, "lazy_mode": False, "centered": False,
-}  # fmt: skip
-_COMPARED = (*_ABSENT, "beta1", "beta2", "eps", "alpha", "rho", "lr_decay")
+_COMPARED = (*updates.ABSENT, "beta1", "beta2", "eps", "alpha", "rho", "lr_decay")
 _OPEN = ("eps", "scale")  # None means the framework's default, which the oracle judges
-_FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 _NOT_COMPARED = {"inplace", "training", "name", "device", "dtype", "full_name", "cls_name"}
 _LISTED = 5  # how many layers or parameters without a partner are listed
 
@@ -148,24 +143,17 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
             alike = not (a.perturbed or b.perturbed)
             yield Suspect("weights", "", decisive=alike, kind="all_weights")
         return
-    tensors_a, tensors_b = a.tensors(steps[0]), b.tensors(steps[0])
-    for name, partner in matched.parameters.items():
-        weight_a, weight_b = tensors_a.parameter(name), tensors_b.parameter(partner)
-        if weight_a is None or weight_b is None or equal(weight_a, weight_b):
-            continue
-        if sorted(weight_a.shape) != sorted(weight_b.shape):
-            shapes = str(weight_a.shape), str(weight_b.shape)
+    sides = a.tensors(steps[0]), b.tensors(steps[0])
+    for name, first, second, apart in unequal(*sides, matched.parameters):
+        if first.shape != second.shape:
+            shapes = str(first.shape), str(second.shape)
             yield Suspect("weights", name, *shapes, steps[0], kind="shape")
             continue
-        oriented_a = oriented(weight_a, weight_b)
-        unequal = weight_a.astype(np.float64) != oriented_a.astype(np.float64)
-        distance = int(np.count_nonzero(unequal))
-        moved = (a.perturbed or {}, name), (b.perturbed or {}, partner)
+        moved = (a.perturbed or {}, name), (b.perturbed or {}, matched.parameters[name])
         expected = sum(perturbed.get("parameter") == of for perturbed, of in moved)
         yield Suspect(
-            "weights", name, step=steps[0], decisive=distance > expected, kind="weights",
-            details={"apart": distance, "elements": int(weight_a.size),
-                     "permuted": permuted(weight_a, weight_b)},
+            "weights", name, step=steps[0], decisive=apart > expected, kind="weights",
+            details={"apart": apart, "elements": first.size, "permuted": permuted(first, second)},
         )  # fmt: skip
 
 
@@ -201,11 +189,9 @@ def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
             yield Suspect("model", layer.name, kind="lone_layer", details=details)
         for name in parameters[:_LISTED]:
             yield Suspect("model", name, kind="lone_parameter", details={"run": run})
-
-    def dtypes(name: str) -> tuple[str, str]:
-        return a.parameters[name].dtype, b.parameters[matched.parameters[name]].dtype
-
-    for pair, alike in grouped(matched.parameters, dtypes).items():
+    pairs = matched.parameters.items()
+    dtypes = {name: (a.parameters[name].dtype, b.parameters[other].dtype) for name, other in pairs}
+    for pair, alike in grouped(dtypes, dtypes.__getitem__).items():
         if pair[0] != pair[1]:
             yield Suspect("dtype", alike[0], *pair, details={"more": len(alike) - 1})
     for name, partner in matched.parameters.items():
@@ -216,56 +202,42 @@ def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
 
 
 def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
-    """The params of matched layers, as their ops take them."""
-    settings = _settings_of_layers(a), _settings_of_layers(b)
+    """The settings of matched layers: the params of their ops, as these take them; of two of one
+    type of one framework all others that were recorded too, else the rate of dropout."""
     for name, partner in matched.layers.items():
-        kind_a = kind_of(a.layers[name], settings[0][name])
-        kind_b = kind_of(b.layers[partner], settings[1][partner])
-        known = () if isinstance(kind_a, str) else registry.get(kind_a.op).params
-        yield from _declared(a.layers[name], b.layers[partner], a.framework == b.framework, known)
-        if isinstance(kind_a, str) or isinstance(kind_b, str):
-            continue
-        if kind_a.op != kind_b.op:
-            yield Suspect("layer", name, kind_a.op, kind_b.op)
-            continue
-        params_a, params_b = kind_a.params(settings[0][name]), kind_b.params(settings[1][partner])
-        if isinstance(params_a, str) or isinstance(params_b, str):
-            continue
-        defaults = registry.get(kind_a.op).params
-        for param in dict.fromkeys((*params_a, *params_b)):
-            pair = [side.get(param, defaults.get(param)) for side in (params_a, params_b)]
-            if param in _OPEN and None in pair:
-                continue
-            if param != "normalized_shape" and not _alike(*pair):
-                yield Suspect("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
+        layers = a.layers[name], b.layers[partner]
+        known = list(filter(None, map(_op_and_params, (a, b), layers)))
+        types = [layer.module.partition(".")[0] for layer in layers]
+        others = {"p"}
+        if layers[0].module == layers[1].module and {*types} == {a.framework, b.framework}:
+            words = {w for op, _ in known[:1] for param in op.params for w in synonyms(param)}
+            shared = layers[0].hyperparameters.keys() & layers[1].hyperparameters.keys()
+            others = shared - _NOT_COMPARED - words
+        pairs = {n: [one.hyperparameters.get(n) for one in layers] for n in sorted(others)}
+        pairs = {n: pair for n, pair in pairs.items() if None not in pair}
+        names, params = {op.name: op for op, _ in known}, [side for _, side in known]
+        if len(known) == 2 and len(names) == 1 and None not in params:
+            defaults = known[0][0].params
+            for n in dict.fromkeys(n for side in params for n in side or ()):
+                pair = [(side or {}).get(n, defaults.get(n)) for side in params]
+                if n != "normalized_shape" and not (n in _OPEN and None in pair):
+                    pairs[n] = pair
+        for n, pair in pairs.items():
+            if not _alike(*pair):
+                yield Suspect("layer", f"{name}: {n}", _shown(pair[0]), _shown(pair[1]))
+        if len(names) == 2:
+            yield Suspect("layer", name, known[0][0].name, known[1][0].name)
 
 
-def _declared(
-    layer_a: Layer, layer_b: Layer, same_framework: bool, known: Iterable[str]
-) -> Iterator[Suspect]:
-    """The recorded settings of layers that are no param of an oracle, which are `known`: all of
-    them where both are one type of one framework, else only the dropout rate."""
-    settings_a, settings_b = layer_a.hyperparameters, layer_b.hyperparameters
-    same_type = (
-        same_framework
-        and layer_a.module == layer_b.module
-        and layer_a.module.partition(".")[0] in _FRAMEWORKS
-    )
-    left = settings_a.keys() & settings_b.keys() - _NOT_COMPARED
-    left -= {word for param in known for word in synonyms(param)}
-    names = sorted(left) if same_type else ["p"]
-    for name in names:
-        pair = settings_a.get(name), settings_b.get(name)
-        if None not in pair and not _alike(*pair):
-            a, b = map(_shown, pair)
-            yield Suspect("layer", f"{layer_a.name}: {name}", a, b)
-
-
-def _settings_of_layers(rank: Rank) -> dict[str, dict[str, Any]]:
-    """The settings of each layer, with the arguments of the first captured step's first call."""
-    tensors = rank.tensors(rank.steps[0]) if rank.steps else None
-    calls = {name: call for name in rank.layers if tensors for call in tensors.calls(name)[:1]}
-    return {name: settings_of(rank, layer, calls.get(name)) for name, layer in rank.layers.items()}
+def _op_and_params(rank: Rank, layer: Layer) -> tuple[Op, dict[str, Any] | None] | None:
+    """A layer's op, with its params by the settings of its first captured call; None for none."""
+    calls = rank.tensors(rank.steps[0]).calls(layer.name) if rank.steps else ()
+    settings = settings_of(rank, layer, next(iter(calls), None))
+    kind = kind_of(layer, settings)
+    if isinstance(kind, str):
+        return None
+    params = kind.params(settings)
+    return registry.get(kind.op), None if isinstance(params, str) else params
 
 
 def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
@@ -274,9 +246,8 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         return
     types = a.optimizer.type, b.optimizer.type
     if types[0] != types[1]:
-        known = updates.KINDS.keys() >= {*types}
         same = updates.definition(a.optimizer) == updates.definition(b.optimizer)
-        redefined = known and not same
+        redefined = updates.KINDS.keys() >= {*types} and not same
         yield Suspect("optimizer", "type", *types, decisive=redefined)
     changed: dict[tuple[str, str, str], list[str]] = {}
     not_updated: dict[tuple[str, Topic], list[str]] = {}
@@ -294,7 +265,7 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         decays = settings_a.get("weight_decay") and settings_b.get("weight_decay")
         coupled = ("decoupled_weight_decay",) if types[0] == types[1] and decays else ()
         for param in (*_COMPARED, *coupled):
-            pair = [side.get(param, _ABSENT.get(param)) for side in (settings_a, settings_b)]
+            pair = [side.get(param, updates.ABSENT.get(param)) for side in (settings_a, settings_b)]
             if None not in pair and not _alike(*pair):
                 changed.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
     for (run, topic), names in not_updated.items():

@@ -75,7 +75,7 @@ class LayerKind:
             return given
         params = {}
         for name, default in self._op.params.items():
-            value = first(given, name)
+            value = next((given[n] for n in synonyms(name) if given.get(n) is not None), None)
             absent = self.absent.get(name)
             if value is None and absent is not None:
                 if given.get("framework") not in absent:
@@ -145,11 +145,6 @@ def _names(layer: Layer) -> dict[str, str]:
 def synonyms(name: str) -> tuple[str, ...]:
     """An op's word and what libraries call it."""
     return (name, *SYNONYMS.get(name, "").split())
-
-
-def first(settings: Settings, name: str) -> Any:
-    """A setting by the op's name or a synonym."""
-    return next((settings[n] for n in synonyms(name) if settings.get(n) is not None), None)
 
 
 def _tuple(value: Any) -> Any:

@@ -200,33 +200,24 @@ class _LayerReader:
     @property
     def _parameters(self) -> dict[str, str]:
         """The layer's parameters by the op's names."""
-        return {
-            name: self.layer.parameters[framework_name]
-            for name in self.kind.weights
-            for framework_name in synonyms(name)
-            if framework_name in self.layer.parameters
-        }
+        return self._by_op(self.layer.parameters)
 
-    @property
-    def _buffers(self) -> dict[str, str]:
-        """The layer's buffers that take the place of weights, by the op's names."""
-        return {
-            framework_name.lstrip("_"): buffer
-            for framework_name, buffer in self.layer.buffers.items()
-            if framework_name.lstrip("_") in self.kind.weights
-        }
+    def _by_op(self, held: Mapping[str, str]) -> dict[str, str]:
+        """The names of tensors that are weights of the op, of those that the layer holds."""
+        words = {name: (*synonyms(name), f"_{name}") for name in self.kind.weights}
+        return {name: held[word] for name in words for word in words[name] if word in held}
 
     def _weights(self) -> Iterator[tuple[str, Array]]:
-        known = {*self._parameters.values(), *(self._buffers.values())}
-        for framework_name, name in (*self.layer.parameters.items(), *self.layer.buffers.items()):
-            if name not in known:
-                raise NotJudged(f"its {framework_name} is not known")
-        recorded = {name: self.tensors.parameter(n) for name, n in self._parameters.items()}
-        recorded |= {name: self.tensors.buffer(n) for name, n in self._buffers.items()}
+        parameters, buffers = self._parameters, self._by_op(self.layer.buffers)
+        for word, name in (*self.layer.parameters.items(), *self.layer.buffers.items()):
+            if name not in (*parameters.values(), *buffers.values()):
+                raise NotJudged(f"its {word} is not known")
+        recorded = {name: self.tensors.parameter(n) for name, n in parameters.items()}
+        recorded |= {name: self.tensors.buffer(n) for name, n in buffers.items()}
         for name, array in recorded.items():
             if array is None:
                 raise NotJudged(f"its {name} was not recorded")
-            if f"parameters/{self._parameters.get(name)}/begin" in self.tensors.file:
+            if f"parameters/{parameters.get(name)}/begin" in self.tensors.file:
                 raise NotJudged(f"its {name} changes within the step")
             yield name, self._turned(name, array)
 

@@ -130,11 +130,6 @@ class LocalJudgement:
         fields["redefined"] = self.redefined
         return {name: fields[name] for name in fields if name not in ("place", "errors", "users")}
 
-    @property
-    def one_sided(self) -> bool:
-        """Whether the roundings are biased beyond chance."""
-        return abs(self.bias) > BIASED
-
 
 @dataclass(frozen=True)
 class LocalTruth:

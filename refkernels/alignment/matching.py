@@ -8,14 +8,14 @@ Among those, order decides, by the longest common subsequence; the rest is match
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from refkernels.alignment.kinds import WEIGHTS, LayerKind, kind_of, synonyms
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import CaptureError, Layer, Rank
+from refkernels.alignment.run import CaptureError, Layer, Rank, StepTensors
 from refkernels.alignment.tensors import grouped
 
 
@@ -85,6 +85,19 @@ def equal(first: Array, second: Array) -> bool:
         array.shape == second.shape and array.tobytes() == second.tobytes()
         for array in (first, *([first.T.copy()] if first.ndim == 2 else []))
     )
+
+
+def unequal(
+    a: StepTensors, b: StepTensors, partners: Mapping[str, str]
+) -> Iterator[tuple[str, Array, Array, int]]:
+    """The weights that differ before two steps: A's name, both values, B's turned as A's is, and
+    how many elements differ: all of them where shapes do."""
+    for name, partner in partners.items():
+        first, second = a.parameter(name), b.parameter(partner)
+        if first is not None and second is not None and not equal(first, second):
+            second = oriented(first, second)
+            alike = first.shape == second.shape
+            yield name, first, second, int(np.sum(first != second)) if alike else first.size
 
 
 def permuted(first: Array, second: Array) -> bool:

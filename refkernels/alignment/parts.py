@@ -18,7 +18,7 @@ from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepTensors
-from refkernels.alignment.tensors import grouped, norm
+from refkernels.alignment.tensors import norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
@@ -36,23 +36,22 @@ class FactorCause:
     sure: bool = True
 
 
-@dataclass(frozen=True)
-class _RunParts:
-    """One run. `calls`: their number on each rank; `weights`: those of the ranks' gradients."""
-
-    run: str
-    cells: Sequence[_Cell]
-    calls: Sequence[int]
-    weights: Sequence[float]
+_Calls = Sequence[Sequence[LayerCall]]  # by rank
+_Weights = Sequence[float]  # of the ranks' gradients
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """The rows that are in one part of A and one of B, with their weight in B over that in A."""
+    """The rows that are in one part of A and one of B, with their weight in B over that in A; a
+    part is a call on a rank."""
 
-    part: tuple[int, int]
+    parts: tuple[tuple[int, ...], tuple[int, ...]]
     factor: float
     rows: int
+
+    def weight(self, k: int) -> float:
+        """In the run of that index, over the other's."""
+        return self.factor if k else 1 / self.factor if self.factor else math.inf
 
 
 def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
@@ -71,37 +70,31 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
             return FactorCause("partly_reduced", "AB"[k], details)
     if received[0] is None or received[1] is None:
         return None
-    found = _cause_by(a, b, step, matched, tensors, received[0], received[1])
+    found = _cause_by(a, b, step, matched, tensors, (received[0], received[1]))
     if found is not None or max(map(len, tensors)) > 1:
         return found
-    return _cause_by(a, b, step, matched, tensors, [1.0], [1.0])  # where a clip removes the factor
+    return _cause_by(a, b, step, matched, tensors, ([1.0], [1.0]))  # a clip removes the factor
 
 
 def _cause_by(
     a: Run, b: Run, step: int, matched: Matched, tensors: Sequence[Sequence[StepTensors]],
-    weights_a: Sequence[float], weights_b: Sequence[float],
+    weights: Sequence[_Weights],
 ) -> FactorCause | None:  # fmt: skip
-    """The cause by the rows of the last layer that shows one. `weights_a`, `weights_b`: those of
-    the ranks' gradients."""
+    """The cause by the rows of the last layer that shows one."""
     order = _order(a, b, step)
     for name in reversed(list(a.first.layers)):
-        its = {name, matched.layers.get(name)}
-        partial = any(its & {*one.listed("items")} for some in tensors for one in some)
+        pair = name, matched.layers.get(name, "")
+        partial = any({*pair} & {*one.listed("items")} for some in tensors for one in some)
         if name not in matched.layers or a.first.contains(name) or partial:
             continue
-        calls = tuple(
-            [tensors_of_rank.calls(layer_name) for tensors_of_rank in run_tensors]
-            for run_tensors, layer_name in zip(tensors, (name, matched.layers[name]), strict=True)
-        )
-        cells_by_run = _cells(calls[0], calls[1], weights_a, weights_b, order)
-        digits = _digits(calls[0]) if cells_by_run else 0.0
-        if cells_by_run and any(abs(cell.factor - 1) > digits for cell in cells_by_run[0]):
-            sides = [
-                _RunParts("B", cells_by_run[0], list(map(len, calls[1])), weights_b),
-                _RunParts("A", cells_by_run[1], list(map(len, calls[0])), weights_a),
-            ]
+        calls = [
+            [one.calls(layer) for one in some] for some, layer in zip(tensors, pair, strict=True)
+        ]
+        cells = _cells(calls, weights, order)
+        digits = _digits(calls[0]) if cells else 0.0
+        if any(abs(cell.factor - 1) > digits for cell in cells):
             elements = sum(call.outputs["0"].size for rank_calls in calls[0] for call in rank_calls)
-            return _cause_of(sides, digits, elements)
+            return _cause_of(cells, calls, weights, digits, elements)
     return None
 
 
@@ -178,39 +171,30 @@ def _order(a: Run, b: Run, step: int) -> list[int] | None:
     return [place[row] for row in rows[0]]
 
 
-_Calls = Sequence[Sequence[LayerCall]]  # by rank
-
-
 def _cells(
-    calls_a: _Calls, calls_b: _Calls, weights_a: Sequence[float], weights_b: Sequence[float],
-    order: Sequence[int] | None,
-) -> tuple[list[_Cell], list[_Cell]] | None:  # fmt: skip
-    """The cells by the parts of B, with B's weights over A's; and by the parts of A, the
-    inverse."""
-    rows_a, rows_b = _rows(calls_a, weights_a), _rows(calls_b, weights_b)
+    calls: Sequence[_Calls], weights: Sequence[_Weights], order: Sequence[int] | None
+) -> list[_Cell]:
+    """The cells; none where rows do not belong together, or those of a cell have no one factor."""
+    rows_a, rows_b = map(_rows, calls, weights)
     if rows_a is None or rows_b is None or rows_a[0].shape != rows_b[0].shape:
-        return None
+        return []
     if order is not None and len(order) == len(rows_a[0]):
         rows_b = tuple(rows[order] for rows in rows_b)
     (outputs, cotangents_a, parts_a), (outputs_b, cotangents_b, parts_b) = rows_a, rows_b
-    digits = _digits(calls_a)
+    digits, cells = _digits(calls[0]), []
     if not np.linalg.norm(outputs - outputs_b) <= digits * np.linalg.norm(outputs):
-        return None
-    cells: tuple[list[_Cell], list[_Cell]] = ([], [])
-    pairs = np.concatenate((parts_b, parts_a), axis=1)
+        return []
+    pairs = np.concatenate((parts_a, parts_b), axis=1)
     for pair in np.unique(pairs, axis=0):
         chosen = (pairs == pair).all(axis=1)
         x, y = cotangents_a[chosen], cotangents_b[chosen]
         tokens = ((x != 0.0) | (y != 0.0)).reshape(-1, x.shape[-1])
         count, size = int(np.count_nonzero(tokens.any(axis=1))), float(np.sum(x * x))
-        if not count:
-            continue
         factor = float(np.sum(x * y)) / size if size else math.inf
         if size and not np.linalg.norm(y - factor * x) <= digits * abs(factor) * size**0.5:
-            return None
-        factors = factor, 1 / factor if factor else math.inf
-        for side, k in zip(cells, (0, 1), strict=True):
-            side.append(_Cell((int(pair[2 * k]), int(pair[2 * k + 1])), factors[k], count))
+            return []
+        parts = tuple(pair[:2].tolist()), tuple(pair[2:].tolist())
+        cells += [_Cell(parts, factor, count)] if count else []
     return cells
 
 
@@ -231,51 +215,55 @@ def _rows(calls: _Calls, coefficients: Sequence[float]) -> tuple[Array, ...] | N
     return tuple(map(np.concatenate, (outputs, cotangents, parts)))
 
 
-def _cause_of(sides: Sequence[_RunParts], digits: float, elements: int) -> FactorCause | None:
+def _cause_of(
+    cells: Sequence[_Cell], calls: Sequence[_Calls], weights: Sequence[_Weights], digits: float,
+    elements: int,
+) -> FactorCause | None:  # fmt: skip
     """The named cause. `elements`: the number of elements of all rows."""
-    factors = [cell.factor for cell in sides[0].cells]
+    factors = [cell.factor for cell in cells]
     largest = max(map(abs, factors))
     if largest < math.inf and max(factors) - min(factors) <= 4 * digits * largest:
-        return _of_one_factor(sides, 4 * digits, elements)
-    for side in sides:
-        parts = grouped(side.cells, lambda cell: cell.part)
-        others = [cell.factor for cell in side.cells if cell.part[0] > 0]
-        if len(side.calls) > 1 and not any(others):
-            return FactorCause("not_reduced", side.run, {"parts": len(side.calls)})
-        if len(parts) < 2 or not all(math.isfinite(cell.factor) for cell in side.cells):
+        return _of_one_factor(cells, calls, weights, 4 * digits, elements)
+    for k, run in ((1, "B"), (0, "A")):
+        rows: dict[tuple[int, ...], int] = {}
+        for cell in cells:
+            rows[cell.parts[k]] = rows.get(cell.parts[k], 0) + cell.rows
+        if len(calls[k]) > 1 and not any(cell.weight(k) for cell in cells if cell.parts[k][0]):
+            return FactorCause("not_reduced", run, {"parts": len(calls[k])})
+        if len(rows) < 2 or not all(math.isfinite(cell.weight(k)) for cell in cells):
             continue
-        rows = {part: sum(cell.rows for cell in cells) for part, cells in parts.items()}
-        weights = [cell.factor * rows[cell.part] for cell in side.cells]
-        if max(weights) - min(weights) <= 4 * digits * max(weights):
-            if math.isclose(max(weights), sum(rows.values()), rel_tol=8 * digits):
-                return FactorCause("sum_of_parts", side.run, {"parts": len(parts)})
+        sums = [cell.weight(k) * rows[cell.parts[k]] for cell in cells]
+        if max(sums) - min(sums) <= 4 * digits * max(sums):
+            if math.isclose(max(sums), sum(rows.values()), rel_tol=8 * digits):
+                return FactorCause("sum_of_parts", run, {"parts": len(rows)})
             tokens = ", ".join(str(count) for count in list(rows.values())[:8])
-            details = {"parts": len(parts), "tokens": tokens}
-            return FactorCause("mean_of_means", side.run, details)
+            return FactorCause("mean_of_means", run, {"parts": len(rows), "tokens": tokens})
     return None
 
 
-def _of_one_factor(sides: Sequence[_RunParts], room: float, elements: int) -> FactorCause | None:
+def _of_one_factor(
+    cells: Sequence[_Cell], calls: Sequence[_Calls], weights: Sequence[_Weights], room: float,
+    elements: int,
+) -> FactorCause | None:  # fmt: skip
     """The cause of one factor for all rows. A power of two that divides the number of tokens or of
     elements may come from a sum in place of a mean, and is not taken for a loss scale."""
-    for side, other in zip(sides, sides[::-1], strict=True):
-        ranks, calls = len(side.calls), side.calls[0]
-        candidates: list[tuple[str, int]] = []
-        if calls > 1:
-            candidates = [("sum_of_parts", ranks * calls), ("sum_of_parts", calls)]
-        if ranks > 1 and np.allclose(side.weights, 1.0, SUMMED, 0.0):
+    counts = [list(map(len, side)) for side in calls]
+    for k, run in ((1, "B"), (0, "A")):
+        ranks, count = len(counts[k]), counts[k][0]
+        candidates = [("sum_of_parts", parts) for parts in (ranks * count, count) if count > 1]
+        if ranks > 1 and np.allclose(weights[k], 1.0, SUMMED, 0.0):
             candidates.append(("sum_over_ranks", ranks))
         for word, parts in candidates:
-            if math.isclose(side.cells[0].factor, parts, rel_tol=room):
-                sure = word == "sum_over_ranks" or side.calls != other.calls
-                return FactorCause(word, side.run, {"parts": parts}, sure)
-    for side in sides:
-        factor = side.cells[0].factor
+            if math.isclose(cells[0].weight(k), parts, rel_tol=room):
+                sure = word == "sum_over_ranks" or counts[0] != counts[1]
+                return FactorCause(word, run, {"parts": parts}, sure)
+    for k, run in ((1, "B"), (0, "A")):
+        factor = cells[0].weight(k)
         mantissa, exponent = math.frexp(factor)
         power = exponent - 1 if mantissa < 0.75 else exponent
         if 2.0**power < LEAST_SCALE or not math.isclose(factor, 2.0**power, rel_tol=room):
             continue
-        tokens = sum(cell.rows for cell in side.cells)
+        tokens = sum(cell.rows for cell in cells)
         if tokens % 2**power and elements % 2**power:
-            return FactorCause("loss_scale", side.run, {"scale": 2**power})
-    return FactorCause("multiple", "B", {"factor": sides[0].cells[0].factor})
+            return FactorCause("loss_scale", run, {"scale": 2**power})
+    return FactorCause("multiple", "B", {"factor": cells[0].factor})

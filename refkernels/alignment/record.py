@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from refkernels.alignment.local import LocalTruth
+from refkernels.alignment.local import BIASED, LocalTruth
 from refkernels.alignment.run import Run
 from refkernels.alignment.tensors import grouped
 from refkernels.records.codec import storable
@@ -67,7 +67,7 @@ def _local(local: LocalTruth) -> dict[str, Any]:
             "negligible": sum(one.negligible for one in wrong),
             "unattributed": sum(not one.attributed for one in group),
             "unusual": sum(one.unusual for one in sound),
-            "one_sided": sum(one.one_sided for one in sound),
+            "one_sided": sum(abs(one.bias) > BIASED for one in sound),
         })  # fmt: skip
     return {
         "ops": rows,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from refkernels.alignment.fields import read_object
 from refkernels.alignment.recorded import Layer, Rank, StepLine
 from refkernels.alignment.steps import FORMAT, FORMAT_VERSION, LayerCall, StepTensors, open_step
 from refkernels.alignment.tensors import CaptureError, grouped, json_of
@@ -22,6 +24,18 @@ from refkernels.suggestion import path_shown
 __all__ = ["CaptureError", "Layer", "LayerCall", "Rank", "Run", "StepLine", "StepTensors"]
 
 _RANK = re.compile(r"rank_(\d{1,9})")
+_STEP = re.compile(r"step_(\d{6,18})\.safetensors")
+T = TypeVar("T")
+_WORDS = {
+    str: "a string", int: "a whole number", float: "a number", bool: "true or false",
+    list: "a list", dict: "an object",
+}  # fmt: skip
+# The file's keys of fields with other names; a dot leads into an object. Keys of floats that JSON
+# cannot hold end with _hex.
+_KEYS = {
+    "loss": "loss_hex", "gradient_norm": "gradient_norm_hex", "batch_hash": "hash.batch",
+    "parameters_hash": "hash.parameters", "gradients_hash": "hash.gradients", "draws": "random",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,9 +109,6 @@ def _unreadable(path: Path, error: OSError | ValueError) -> CaptureError:
     return CaptureError(f"{path_shown(path)} is not a folder that can be read ({reason}).")
 
 
-_STEP = re.compile(r"step_(\d{6,18})\.safetensors")
-
-
 def _read_text(path: Path) -> str:
     try:
         with opened(path) as file:
@@ -125,8 +136,8 @@ def read_rank(folder: Path) -> Rank:
         raise CaptureError(f"{path}: world_size is {rank.world_size}.")
     if not rank.complete:
         remarks.insert(0, f"{folder} was not finished: the run was killed, or is still going.")
-    all_remarks, damaged = _check_steps(folder, lines, rank.rank, remarks)
-    return replace(rank, remarks=all_remarks, damaged=damaged)
+    damaged = _damaged(folder, lines, rank.rank, remarks)
+    return replace(rank, remarks=tuple(remarks), damaged=damaged)
 
 
 def _read_lines(path: Path, remarks: list[str]) -> tuple[StepLine, ...]:
@@ -148,10 +159,10 @@ def _read_lines(path: Path, remarks: list[str]) -> tuple[StepLine, ...]:
     return tuple(step_lines)
 
 
-def _check_steps(
+def _damaged(
     folder: Path, lines: tuple[StepLine, ...], rank: int, remarks: list[str]
-) -> tuple[tuple[str, ...], dict[int, str]]:
-    """All remarks, and by step the reason why tensors that a line announces cannot be read."""
+) -> dict[int, str]:
+    """By step the reason why tensors that a line announces cannot be read; all are remarks too."""
     damaged = {}
     for line in lines:
         if line.reason is not None:
@@ -168,4 +179,58 @@ def _check_steps(
         match = _STEP.fullmatch(name)
         if match and int(match[1]) not in announced:
             remarks.append(f"{folder / name} belongs to a step that was not finished.")
-    return tuple(remarks), damaged
+    return damaged
+
+
+def read_object(kind: type[T], value: Any, where: str, **given: Any) -> T:
+    """The dataclass of a JSON object; `where` names it in errors, which are CaptureErrors. `given`:
+    fields that are not the file's. A field that may be None, or has a default, may be absent; an
+    absent mapping is all that no other field reads."""
+    if not isinstance(value, dict):
+        raise CaptureError(f"{where} is not a JSON object.")
+    hints, found = get_type_hints(kind), dict(given)
+    for one in fields(kind):  # type: ignore[arg-type]
+        *outer, key = _KEYS.get(one.name, one.name).split(".")
+        optional = one.default is not MISSING or one.default_factory is not MISSING
+        inside = value
+        for name in outer:
+            inside = _read(dict, inside.get(name, {}), where, name)
+        if one.name in given or (optional and inside.get(key) is None):
+            continue
+        if key in inside or type(None) in get_args(hints[one.name]):
+            found[one.name] = _read(hints[one.name], inside.get(key), where, key)
+        elif get_origin(hints[one.name]) is Mapping:
+            found[one.name] = {k: v for k, v in value.items() if k not in hints}
+        else:
+            raise CaptureError(f"{where} lacks {key}.")
+    return kind(**found)
+
+
+def _read(kind: Any, value: Any, where: str, name: str) -> Any:
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        (known,) = (one for one in inner if one is not type(None))
+        return None if value is None else _read(known, value, where, name)
+    if name.endswith("_hex"):
+        try:
+            return float.fromhex(str(value))
+        except (ValueError, OverflowError):
+            raise CaptureError(f"{where}: {name} is not a hexadecimal float.") from None
+    if is_dataclass(kind):
+        return read_object(cast("type[Any]", kind), value, f"{where}: {name}")
+    if origin is tuple or (origin is Mapping and is_dataclass(inner[1])):
+        item_kind = inner[0] if origin is tuple else inner[1]
+        items = _read(list, value, where, name)
+        read = tuple(_read(item_kind, item, where, f"{name}[{k}]") for k, item in enumerate(items))
+        return read if origin is tuple else {item.name: item for item in read}
+    if origin is Mapping:
+        items = _read(dict, value, where, name)
+        return {key: _read(inner[1], item, where, f"{name}.{key}") for key, item in items.items()}
+    right_type = isinstance(value, kind) or (kind is float and isinstance(value, int))
+    if not right_type or (isinstance(value, bool) and kind is not bool):
+        raise CaptureError(f"{where}: {name} must be {_WORDS[kind]}.")
+    if kind is int and value < 0:
+        raise CaptureError(f"{where}: {name} is {value}, and must not be negative.")
+    return float(value) if kind is float else value

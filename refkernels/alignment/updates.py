@@ -31,7 +31,10 @@ _MOST = 2**15  # elements of a question, but for those that are far from float64
 _DECOUPLED = "decoupled_weight_decay"
 _FEWEST = 64  # of them, in each parameter
 _FAR = 4.0  # times the farthest of the elements at even distances
-_EXPECTED_DEFAULTS = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False, "dampening": 0.0}
+ABSENT: dict[str, Any] = {  # what absent hyper-parameters mean
+    "momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "amsgrad": False,
+    "maximize": False, "do_bias_correction": True, "lazy_mode": False, "centered": False,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -335,7 +338,7 @@ def _params(
     params: dict[str, Any] = {}
     for name in kind.params:
         framework_name = kind.renamed.get(name, name)
-        value = settings.get(framework_name, settings.get(name, _EXPECTED_DEFAULTS.get(name)))
+        value = settings.get(framework_name, settings.get(name, ABSENT.get(name)))
         if name in op.params and value is not None:
             params[name] = bool(value) if isinstance(op.params[name], bool) else float(value)
     if exempt and "weight_decay" in params:

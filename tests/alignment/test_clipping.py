@@ -19,8 +19,6 @@ from refkernels.reporting.alignment.page import words_of
 F = np.float32
 Floats = np.ndarray
 EN = words_of("en")
-
-
 SQUARES: dict[str, Callable[[Floats], float]] = {
     "sequential": lambda x: float(np.cumsum(np.square(x), dtype=x.dtype)[-1]),
     "pairwise": lambda x: float(np.sum(np.square(x), dtype=x.dtype)),
@@ -132,10 +130,8 @@ def test_a_division_is_reported_as_one(parts: int, norms: list[float]) -> None:
     sums = [gradients(seed, size, 300) for seed, size in zip(seeds, norms, strict=True)]
     clip = made([step(whole, F(1 / parts), number) for number, whole in enumerate(sums)])
     assert (clip.divisors, clip.threshold) == ((parts,), None)
-    assert (
-        clause("A", asdict(clip), EN)
-        == f"A divides them by {parts}, a number of parts or a loss scale"
-    )
+    said = f"A divides them by {parts}, a number of parts or a loss scale"
+    assert clause("A", asdict(clip), EN) == said
 
 
 @pytest.mark.parametrize("seed", range(20))

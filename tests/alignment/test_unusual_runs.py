@@ -11,20 +11,12 @@ from refkernels.alignment.verdict import decide_alone
 from refkernels.reporting.alignment import page
 
 pytestmark = [pytest.mark.framework("torch"), pytest.mark.usefixtures("judged_once")]
+SAME = "class_weights class_axis rms_norm late late_sgd decoupled evaluated accumulated nan middle"
 RIGHT = {  # name: the verdict, and a word of its reason
-    "class_weights": ("same", ""),
-    "class_axis": ("same", ""),
-    "rms_norm": ("same", ""),
+    **dict.fromkeys(SAME.split(), ("same", "")),
     "implied_axis": ("undecidable", "Softmax"),
     "weight_norm": ("undecidable", "WeightNorm"),
-    "late": ("same", ""),
-    "late_sgd": ("same", ""),
-    "decoupled": ("same", ""),
     "bfloat16": ("undecidable", "AdamW"),
-    "evaluated": ("same", ""),
-    "accumulated": ("same", ""),
-    "nan": ("same", ""),
-    "middle": ("same", ""),
     "dropout": ("undecidable", "Dropout"),
 }
 PAIRS = {  # names: the verdict, and what the headline says

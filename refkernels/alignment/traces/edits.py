@@ -9,10 +9,17 @@ import itertools
 import math
 import sys
 
+from collections import namedtuple
+
 import in_torch
 import torch
 from in_torch import TensorNumber as Tensor
 from torch.utils._pytree import tree_flatten, tree_map
+
+
+# What is near the place where two programs part: this `side`, the `runs` of both, the other's
+# `calls`, (place, value) of what may stand elsewhere, and by slot what may for a `lone` leaf.
+Near = namedtuple("Near", "side runs calls values lone")
 
 
 def numbers_of(calls):
@@ -63,10 +70,10 @@ def with_result(value):
     return edit
 
 
-def constants(call, others, runs, kind):
+def constants(kind, call, near):
     """Other values of constants: those of the same arguments in another call, all and one by one; a
-    "number" of the other calls that any call of this operator takes, or any "literal" of theirs.
-    `runs`: this program's, and theirs."""
+    "number" of the other calls that any call of this operator takes, or any "literal" of theirs."""
+    others, runs = near.calls, near.runs
     alone = sole_constant(call)  # the number of `x * number` needs no name
     anywhere = kind != "constant"
     own, its = (None, None) if anywhere else runs
@@ -137,10 +144,10 @@ def plain(value):
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def functions(call, others):
+def functions(kind, call, near):
     """The same operands, another call's function and constants."""
     tried = set()
-    for other in others:
+    for other in near.calls:
         key = other.function, str(other.args), str(other.kwargs)
         alike = len(other.numbers) == len(call.numbers) and len(other.results) == len(call.results)
         same = other.function is call.function
@@ -159,14 +166,15 @@ def functions(call, others):
         yield {"edit": "function", "a": call.word, "b": other.word}, {call.index: edit}
 
 
-def operands(run, call, near, lone, kind):
+def operands(kind, call, near):
     """Another operand: none, the next one of the call, itself transposed or in another order, or
-    one of the slots `near`; of a leaf that the other program does not have, another leaf (`lone`:
-    by slot); in the place of none, one of its leaves."""
+    one of the values near; of a leaf that the other program does not have, another leaf; in the
+    place of none, one of its leaves."""
+    run = near.runs[0]
     given = [(k, n, v) for k, n, v in arguments(call) if isinstance(v, Tensor)]
     slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
     for key, name, value in arguments(call) if kind == "operand" else ():
-        for place, made in near if value is None else ():
+        for place, made in near.values if value is None else ():
             if isinstance(place, tuple) and place[0] == "other":
                 told = {"edit": kind, "argument": name, "a": "None", "b": place}
                 yield told, {call.index: with_arguments({key: made})}
@@ -182,7 +190,7 @@ def operands(run, call, near, lone, kind):
         elif kind == "transposed" and mine.dim() >= 2 and mine.shape[-1] == mine.shape[-2]:
             others = [mine.mT]
         elif kind == "order":
-            others = [made for place, made in near if place == ("order", slot)]
+            others = [made for place, made in near.values if place == ("order", slot)]
         for other in others:
             edit = {call.index: with_arguments({key: other})}
             if kind == "order":  # whoever reads it
@@ -192,7 +200,7 @@ def operands(run, call, near, lone, kind):
         for other_key, _, other in given[j + 1 :] if kind == "exchanged" else ():
             pair = {"edit": kind, "argument": name}
             yield pair, {call.index: with_arguments({key: other, other_key: value})}
-        for place, made in (*near, *lone.get(slot, ())) if kind == "operand" else ():
+        for place, made in (*near.values, *near.lone.get(slot, ())) if kind == "operand" else ():
             ordered = isinstance(place, tuple) and place[0] != "other"
             if place == slot or ordered or made.dtype != mine.dtype:
                 continue
@@ -214,13 +222,13 @@ def order(mine, its):
     return "several axes" if mine.shape == its.shape else "shape %s" % (tuple(its.shape),)
 
 
-def swapped(side, call, near):
+def swapped(kind, call, near):
     """Two values in each other's place, whoever reads them: where an operand comes from, and where
-    one of the slots does."""
-    run = side.run
+    one of those near does."""
+    side, run = near.side, near.runs[0]
     slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
     for _, name, value in arguments(call):
-        others = [other for other, _ in near if isinstance(other, int)]
+        others = [other for other, _ in near.values if isinstance(other, int)]
         for other in others if isinstance(value, Tensor) else ():
             slot = slots[value.number]
             for mine, its in itertools.product(side.origins(slot), side.origins(other)):
@@ -251,18 +259,20 @@ def exchanging(run, call, values):
     return edit
 
 
-def regrouped(run, call, near):
+def regrouped(kind, call, near):
     """Other parts of a value, in the place of all that views take of it."""
-    for place, values in near:
+    run = near.runs[0]
+    for place, values in near.values:
         parts = isinstance(place, tuple) and place[0] == "parts"
         if parts and values.keys() & run.needs[call.index]:
             told = {"edit": "order", "a": place[1], "order": place[2]}
             yield told, wherever(run, values, but=in_torch.is_view)
 
 
-def left_out(run, call, depth=6):
+def left_out(kind, call, near, depth=6):
     """The call's result is one of the values that it was made of, some calls before; or all of a
     value of which it takes a part."""
+    run = near.runs[0]
     target = next((slot for slot in run.slots[call.index] if slot is not None), None)
     if target is None:
         if run.changed.get(call.index):  # its operands are as they were

@@ -10,19 +10,32 @@ import numpy as np
 import torch
 
 HUGE = 1e30  # numbers that stand for infinity
+BLOCK = 2**15  # numbers whose sums a processor's cache holds
 SAME = 1e-9  # relative difference of sums that float64 leaves between two ways to compute
+
+
+def flat(value):
+    return value.detach().double().resolve_neg().reshape(-1).numpy()  # its sums are NumPy's: faster
 
 
 def sums(value):
     """(count, Σ|x|, Σx², Σx, Σx³, Σ|c|, Σc) in float64, c = x / (1 + |x|): c tells small numbers
     beside large ones. What masks with infinity or a format's least number is seen by c alone."""
-    x = value.detach().double().resolve_neg().numpy()  # its sums take a tenth of torch's time
-    with np.errstate(invalid="ignore"):
-        c = np.where(np.isinf(x), np.sign(x), x / (1.0 + np.abs(x)))
-    c, x = np.where(np.isnan(c), 2.0, c), np.where(np.abs(x) < HUGE, x, 0.0)
-    square = x * x
-    parts = np.abs(x), square, x, square * x, np.abs(c), c
-    return (x.size, *(float(part.sum()) for part in parts))
+    x = flat(value)
+    blocks = (sums_of_block(x[k : k + BLOCK]) for k in range(0, max(x.size, 1), BLOCK))
+    return (x.size, *map(sum, zip(*blocks)))
+
+
+def sums_of_block(x):
+    size, signs = np.abs(x), x
+    with np.errstate(all="ignore"):
+        c = size / (1.0 + size)
+        if not x @ x < HUGE * HUGE:
+            c = np.where(np.isinf(x), 1.0, np.where(np.isnan(x), 2.0, c))
+            signs, x = np.nan_to_num(x), np.where(size < HUGE, x, 0.0)
+    square, size = x * x, np.abs(x)
+    parts = size.sum(), square.sum(), x.sum(), square @ x, c.sum(), np.copysign(c, signs).sum()
+    return [*map(float, parts)]
 
 
 def alike(a, b, tolerance=SAME):
@@ -47,19 +60,30 @@ class Index:
     def __init__(self, entries):
         self._places = {}
         for slot, told in entries:
-            self._places.setdefault(self._key(told), []).append((slot, told))
+            places = self._places.setdefault(self._key(told[0], told[2]), {})
+            places.setdefault(told, []).append(slot)
 
     @staticmethod
-    def _key(told):
-        return told[0], math.floor(math.log(told[2]) * 1e7) if 0.0 < told[2] < math.inf else None
+    def _key(count, square):
+        return count, math.floor(math.log(square) * 1e7) if 0.0 < square < math.inf else None
+
+    def _near(self, count, square):
+        """(sums, slots) of values of so many numbers and about this sum of their squares."""
+        key = self._key(count, square)
+        keys = [key] if key[1] is None else [(count, key[1] + d) for d in (-1, 0, 1)]
+        return [entry for key in keys for entry in self._places.get(key, {}).items()]
 
     def find(self, told):
         """The slots whose values have the same numbers."""
-        count, place = self._key(told)
-        keys = [(count, place)] if place is None else [(count, place + d) for d in (-1, 0, 1)]
-        return [
-            slot for key in keys for slot, other in self._places.get(key, ()) if alike(told, other)
-        ]
+        near = self._near(told[0], told[2])
+        return sorted(slot for other, slots in near if alike(told, other) for slot in slots)
+
+    def find_value(self, value):
+        """The same of a value that is not told yet: the sum of its squares rules out most."""
+        x = flat(value)
+        square = float(x @ x)  # below HUGE², each number is below HUGE
+        may_be = self._near(x.size, square) or not square < HUGE * HUGE
+        return self.find(sums(value)) if may_be else []
 
 
 def rows(value):

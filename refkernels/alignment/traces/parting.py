@@ -20,10 +20,12 @@ PLACES = 24  # calls behind the place where the programs part that an edit may c
 REACH = 24  # calls behind an edit that are run to see what it makes
 TRIALS = 3000  # edits that are tried for one difference
 NULL = 1e-9  # of the largest gradient: below it a gradient is rounding
-KINDS = (
-    "omitted", "constant", "number", "left_out", "literal", "exchanged", "transposed", "order",
-    "regrouped", "swapped", "function", "operand",
-)  # fmt: skip
+KINDS = {
+    "omitted": edits.operands, "constant": edits.constants, "number": edits.constants,
+    "left_out": edits.left_out, "literal": edits.constants, "exchanged": edits.operands,
+    "transposed": edits.operands, "order": edits.operands, "regrouped": edits.regrouped,
+    "swapped": edits.swapped, "function": edits.functions, "operand": edits.operands,
+}  # fmt: skip
 SAME = {"constant": ("constant", "number", "literal"), "order": ("order", "regrouped")}
 MORE = ("left_out", "swapped")  # can make more than any one value in the place of another
 
@@ -45,8 +47,9 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     shown = makers(other, its)[:PLACES]
     read = {s for call in shown for s in other.run.needs[call.index] if s not in its}
     heard = Index((s, other.told[s]) for s in read if varied(other.told[s]))
-    own = sorted(makers(side, mine), key=lambda call: not any(
-        heard.find(side.told[slot]) for slot in side.run.needs[call.index]))  # fmt: skip
+    listened = {slot for slot, told in enumerate(side.told) if heard.find(told)}
+    own = sorted(makers(side, mine), key=lambda call: listened.isdisjoint(
+        side.run.needs[call.index]))  # fmt: skip
     same = like and (like.function, place(like))
     calls = [call for call in own[:PLACES] if same in (None, (call.function, place(call)))]
     if not calls or not shown:
@@ -62,11 +65,10 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
         kept = {s for s in fresh if fresh[s].shape == values[s].shape}
         changed = [side.program.calls[k] for k in edit if not kept.issuperset(side.run.slots[k])]
         # where it calls no such function, a result of another shape is told by what follows
-        told = {s: sums(fresh[s]) for s in fresh}
-        if any(heard.find(side.told[s]) and not heard.find(told[s]) for s in fresh):
+        if not all(heard.find_value(fresh[s]) for s in fresh if s in listened):
             return (), whole  # B reads what it unmakes
         odd = any(not in_torch.is_view(c.function) and c.function not in functions for c in changed)
-        return {hit for s in (kept if odd else fresh) for hit in wanted.find(told[s])}, whole
+        return {h for s in (kept if odd else fresh) for h in wanted.find_value(fresh[s])}, whole
 
     best, most = replacement(side, other, calls, shown, mine, its, made)
     goal, trials, shorter, reached = most or math.inf, 0, None, 0
@@ -75,7 +77,8 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
         one: [(s, values[s]) for s in leaves if s != one and values[s].shape == values[one].shape]
         for one in leaves if not side.paired[one] and values[one].numel() > 1
     }  # fmt: skip
-    near = edits.boundary(side, other, its, shown)
+    runs, values_near = (side.run, other.run), edits.boundary(side, other, its, shown)
+    near = edits.Near(side, runs, shown, values_near, lone)
 
     equal, lines = {}, {}  # calls that compute the same from the same, and those of one line
     for call in own:
@@ -89,9 +92,9 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     def edits_of(chosen):
         """Edits of calls that values cannot tell apart, and of those that one line makes alike."""
         for kind, some in itertools.product(chosen, groups):
-            each = (tried(kind, side, other, call, shown, near, lone) for call in some)
-            for several in zip(*each):
-                yield several[0][0], {k: edit for _, one in several for k, edit in one.items()}
+            for several in zip(*(KINDS[kind](kind, call, near) for call in some)):
+                told = {**several[0][0], "call": some[0]}
+                yield told, {k: edit for _, one in several for k, edit in one.items()}
 
     for told, edit in edits_of([kind for kind in kinds if kind in MORE]):
         hits, whole = made(edit) if made(edit, REACH)[0] else ((), False)
@@ -143,22 +146,6 @@ def replacement(side, other, calls, shown, mine, its, made):
             if best[0]:
                 return best
     return None, 0
-
-
-def tried(kind, side, other, call, shown, near, lone):
-    if kind in SAME["constant"]:
-        found = edits.constants(call, shown, (side.run, other.run), kind)
-    elif kind == "left_out":
-        found = edits.left_out(side.run, call)
-    elif kind == "function":
-        found = edits.functions(call, shown)
-    elif kind == "regrouped":
-        found = edits.regrouped(side.run, call, near)
-    elif kind == "swapped":
-        found = edits.swapped(side, call, near)
-    else:
-        found = edits.operands(side.run, call, near, lone, kind)
-    return (({**told, "call": call}, edit) for told, edit in found)
 
 
 def tables(pair, sinks_a, sinks_b, others=True):
@@ -304,8 +291,8 @@ def drawn_otherwise(pair):
     for function in dict.fromkeys(call.function for call in calls[0] if call.draws):
         mine, its = ([c for c in some if c.function is function] for some in calls)
         if all(len({str(edits.constants_of(c)) for c in some}) == 1 for some in (mine, its)):
-            runs = pair.a.run, pair.b.run
-            for told, _ in edits.constants(mine[0], its[:1], runs, "constant"):
+            near = edits.Near(pair.a, (pair.a.run, pair.b.run), its[:1], (), {})
+            for told, _ in edits.constants("constant", mine[0], near):
                 yield described(pair, pair.a, {**told, "call": mine[0]}, its[0])
                 break
 

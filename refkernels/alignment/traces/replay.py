@@ -1,7 +1,7 @@
 """A recorded step, run again in float64.
 
 Every value that a call makes gets a *slot*; a call that changes memory in place gives new slots to
-all tensors that see this memory. `RecordedProgram.run` makes all values. `ExactRun.again` runs what
+all tensors that see this memory. `ExactRun` makes all values. `ExactRun.again` runs what
 depends on edits of some calls, and leaves the rest.
 """
 
@@ -89,9 +89,6 @@ class RecordedProgram:
     def is_buffer(self, number):
         """Whether a leaf is a buffer, which calls may change that do not say so."""
         return self.leaves.get(number, "").startswith("buffers/")
-
-    def run(self, edits=None, tables=None, opened=()):
-        return ExactRun(self, edits or {}, tables or {}, opened)
 
 
 class ExactRun:

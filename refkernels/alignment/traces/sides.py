@@ -2,7 +2,7 @@
 
 import in_torch
 from matching import Index, alike, joined, same_numbers, sums
-from replay import FAILURES, Unseen
+from replay import FAILURES, ExactRun, Unseen
 
 
 class Side:
@@ -14,7 +14,7 @@ class Side:
 
     def refresh(self, opened=()):
         try:
-            self.run = self.program.run(self.edits, self.tables, opened)
+            self.run = ExactRun(self.program, self.edits, self.tables, opened)
             self.edits = self.run.edits
         except FAILURES as error:
             reason = str(error).split("\n")[0]
