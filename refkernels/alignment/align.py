@@ -78,6 +78,7 @@ def align(
         available = ", ".join(map(str, captured)) or "none"
         few = f"Steps to judge: {requested}; captured steps: {available}. Choose among these."
         raise CaptureError(few)
+    calls = traced(runs[0], runs[-1])  # in another process, while this one judges
     judged: Judged = {}
     local = tuple(
         judge_run(judged_as(run, other), chosen, progress, judged)
@@ -85,7 +86,7 @@ def align(
     )
     null_runs, seed_runs = [_run(folder) for folder in nulls], [_run(folder) for folder in seeds]
     noise = noise_of(runs, local, null_runs) if null_runs and len(runs) > 1 else None
-    return conclude(runs, local, null_runs, seed_runs, names, chosen, noise)
+    return conclude(runs, local, null_runs, seed_runs, names, chosen, noise, calls)
 
 
 def conclude(
@@ -96,6 +97,7 @@ def conclude(
     names: Mapping[str, str] | None = None,
     chosen: tuple[int, ...] | None = None,
     noise: Noise | None = None,
+    calls_of: Callable[[], CallComparison | None] | None = None,
 ) -> Alignment:
     """The alignment of runs whose ops have been judged, beside null runs of known noise."""
     scalings_by_run = [
@@ -118,7 +120,7 @@ def conclude(
             null_directions=directions,
         )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
-    calls = traced(runs[0], runs[1])
+    calls = (calls_of or traced(runs[0], runs[1]))()
     differing = differences(runs[0], runs[1], pairs)
     first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
     if calls is not None and calls.decides:

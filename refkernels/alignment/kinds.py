@@ -60,11 +60,6 @@ class LayerKind:
         """The op's inputs that are parameters of a layer."""
         return tuple(name for name in self._op.inputs if name in WEIGHTS)
 
-    @property
-    def joins(self) -> bool:
-        """Whether the rows of several calls may be concatenated."""
-        return self._op.outputs != ("loss",)
-
     def params(self, settings: Settings) -> dict[str, Any] | str:
         """The op's params, or the reason why they are unknown."""
         for name, (known, reason) in self.only.items():

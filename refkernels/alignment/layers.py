@@ -105,8 +105,9 @@ class _LayerReader:
     def questions(self, calls: tuple[LayerCall, ...], place: Place, all_calls: bool) -> Read:
         """The questions of calls with the same settings; `all_calls`: whether the layer has no
         others."""
-        joins = self.kind.joins and len({tuple(self._paths(call)) for call in calls}) == 1
-        groups = [calls] if joins or len(calls) == 1 else [(call,) for call in calls]
+        alike = len({tuple(self._paths(call)) for call in calls}) == 1
+        joins = len(calls) == 1 or (alike and self.op.outputs != ("loss",))  # row after row
+        groups = [calls] if joins else [(call,) for call in calls]
         weights = dict(self._weights())
         for group in groups:
             if several := [len(call.outputs) for call in group if len(call.outputs) != 1]:

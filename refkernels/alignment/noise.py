@@ -27,6 +27,7 @@ from refkernels.diagnosis.fit import LIKE
 _FEW = 30  # a mean square of fewer errors is unreliable
 _SHARE = 1.0 / 3.0  # the least share of null runs from a framework that represents its runs
 _Key = tuple[str, str, str]
+_name = "{} ({}, {})".format
 _Judgements = Sequence[LocalJudgement]
 
 
@@ -75,15 +76,15 @@ def compared(sides: Sequence[_Judgements], nulls: Sequence[_Judgements]) -> Nois
             if key in null_figures:
                 null_size, null_bias = null_figures[key]
                 if abs(bias) > BIASED and abs(null_bias) < BIASED / 2:
-                    return Noise(invalid=_name(key))
+                    return Noise(invalid=_name(*key))
                 ratio = size / null_size if null_size else math.inf if size else 0.0
                 ratios[key] = max(ratios.get(key, 0.0), ratio)
     if not ratios:
         return Noise(known=False)
     worst = max(sorted(ratios), key=lambda key: ratios[key])
     if ratios[worst] > LIKE:
-        return Noise(where=_name(worst), invalid=_name(worst))
-    return Noise(max(1.0, ratios[worst]), _name(worst))
+        return Noise(where=_name(*worst), invalid=_name(*worst))
+    return Noise(max(1.0, ratios[worst]), _name(*worst))
 
 
 def _figures(judged: Sequence[LocalJudgement]) -> dict[_Key, tuple[float, float]]:
@@ -99,7 +100,3 @@ def _figures(judged: Sequence[LocalJudgement]) -> dict[_Key, tuple[float, float]
             biases = math.fsum(math.sqrt(one.elements) * one.bias for one in group)
             figures[key] = math.sqrt(squares / count), biases / math.sqrt(count)
     return figures
-
-
-def _name(key: _Key) -> str:
-    return f"{key[0]} ({key[1]}, {key[2]})"

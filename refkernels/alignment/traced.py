@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from refkernels.alignment.run import Rank, Run
+from refkernels.alignment.run import Run
 from refkernels.alignment.suspect import Suspect
 from refkernels.frameworks.environments import NotInstalled
 from refkernels.profiling.program import written_by
@@ -42,14 +43,14 @@ class CallComparison:
         return self.decides and not self.differences
 
 
-def traced(a: Run, b: Run) -> CallComparison | None:
-    """The comparison of the first step in which bits differ, of those that both captured and began
-    with the same bits; None where there are no calls: outside PyTorch, and in older captures."""
+def traced(a: Run, b: Run) -> Callable[[], CallComparison | None]:
+    """Waits for the comparison of the first step in which bits differ, of those that both captured
+    and began with the same bits; it is made meanwhile. None where there are no calls: outside
+    PyTorch, and in older captures."""
     first, second = sides = a.first, b.first
-    if any(rank.framework != "torch" for rank in sides):
-        return None
+    of_torch = {rank.framework for rank in sides} == {"torch"}
     equal = None
-    for step in sorted(set(first.steps) & set(second.steps)):
+    for step in sorted(set(first.steps) & set(second.steps)) if of_torch else ():
         lines = [line for rank in sides for line in rank.lines if line.step == step]
         began = [rank.entered(step) for rank in sides]
         skipped = any(rank.skipped(line) for rank, line in zip(sides, lines, strict=True))
@@ -61,14 +62,15 @@ def traced(a: Run, b: Run) -> CallComparison | None:
             break
         bits = [(line.batch_hash, line.gradients_hash, line.loss) for line in lines]
         if bits[0] != bits[1] or None in bits[0]:  # else nothing parts in this step
-            return _compared(sides, step)
+            files = [str(rank.tensors(step).file.path) for rank in sides]
+            return ThreadPoolExecutor(1).submit(_compared, files, step).result
         equal = CallComparison(step, (), True, ())
-    return equal
+    return lambda: equal
 
 
-def _compared(sides: tuple[Rank, Rank], step: int) -> CallComparison | None:
+def _compared(files: list[str], step: int) -> CallComparison | None:
     try:
-        found = written_by(TRACES, *(str(rank.tensors(step).file.path) for rank in sides))
+        found = written_by(TRACES, *files)
     except NotInstalled:
         return None
     except ValueError as error:

@@ -27,15 +27,16 @@ def sums(value):
 
 
 def sums_of_block(x):
-    size, signs = np.abs(x), x
-    with np.errstate(all="ignore"):
+    signs, size = x, np.abs(x)
+    with np.errstate(invalid="ignore"):
         c = size / (1.0 + size)
-        if not x @ x < HUGE * HUGE:
-            c = np.where(np.isinf(x), 1.0, np.where(np.isnan(x), 2.0, c))
-            signs, x = np.nan_to_num(x), np.where(size < HUGE, x, 0.0)
-    square, size = x * x, np.abs(x)
-    parts = size.sum(), square.sum(), x.sum(), square @ x, c.sum(), np.copysign(c, signs).sum()
-    return [*map(float, parts)]
+    if not size.max(initial=0.0) < HUGE:  # or a NaN
+        c = np.where(np.isinf(x), 1.0, np.where(np.isnan(x), 2.0, c))
+        signs, x = np.nan_to_num(x), np.where(size < HUGE, x, 0.0)
+        size = np.abs(x)
+    square = x * x
+    parts = size, square, x, square * x, c, np.copysign(c, signs)
+    return [float(part.sum()) for part in parts]
 
 
 def alike(a, b, tolerance=SAME):
@@ -81,7 +82,7 @@ class Index:
     def find_value(self, value):
         """The same of a value that is not told yet: the sum of its squares rules out most."""
         x = flat(value)
-        square = float(x @ x)  # below HUGE², each number is below HUGE
+        square = float(np.einsum("i,i->", x, x))  # below HUGE², each number is below HUGE
         may_be = self._near(x.size, square) or not square < HUGE * HUGE
         return self.find(sums(value)) if may_be else []
 
