@@ -51,7 +51,7 @@ def find(problem: Problem, outputs: Arrays, of_ranges: bool = True) -> Iterator[
             continue
         asked, shortcut = (problem, output, got, wrong), None
         ranges = (_overflow, flushed, _computed_in_float32) if of_ranges else ()
-        claims = [*(find(*asked) for find in ranges), _stopped_early(problem, output, wrong)]
+        claims = [*(find(*asked) for find in ranges), _stopped_early(*asked)]
         if not any(claims):
             judged = judged_wrong(problem, output, got)  # a library may err by more than a form
             shortcuts = (thresholds.shortcut(problem, output, got, w) for w in (wrong, judged))
@@ -193,11 +193,13 @@ def _bits_of_block(problem: Problem, output: str, telling: Array, wrong: Array) 
     return units.place_bits(total, number, number) - math.log2(total - number + 1)
 
 
-def _stopped_early(problem: Problem, output: str, wrong: Array) -> Claim | None:
+def _stopped_early(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """The claim that the output ends with rows most of whose elements are wrong, after right rows
-    and one without a result. None for an op whose elements do not depend on rows."""
+    and one without a result. None for an op whose elements do not depend on rows, and where a
+    kernel computes what is wrong, beyond the format's range."""
     definition = problem.op.definition
-    if definition is None or not definition.forward.signature.coupled or wrong.ndim < 2:
+    computed = (formats.computed_nans(got) | np.isinf(to_float64(got)))[wrong].all()
+    if definition is None or not definition.forward.signature.coupled or wrong.ndim < 2 or computed:
         return None
     by_row = wrong.reshape(-1, wrong.shape[-1])
     wrong_rows = np.any(by_row, axis=1)

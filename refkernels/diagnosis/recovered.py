@@ -121,7 +121,9 @@ def _solved(screen: Screen, name: str) -> tuple[list[Node], Doubles, Doubles, An
     """The statistics of the rows by least squares, their values and standard deviations (nodes x
     rows), and the row of each element; None where rounding does not leave the rest."""
     nodes, owner = shared(screen, name)
-    if not nodes or np.bincount(owner).max() <= len(nodes):
+    elements = np.bincount(owner).max() if nodes else 0
+    alone = elements == len(nodes) == 1 and screen.observed[name].format is BINARY32
+    if not nodes or elements < len(nodes) + (not alone):
         return None
     seen, rows = screen.observed[name], int(owner.max()) + 1
     size, usable = np.abs(seen.got), np.isfinite(seen.got)
@@ -159,18 +161,19 @@ def _solved(screen: Screen, name: str) -> tuple[list[Node], Doubles, Doubles, An
             wanted = np.array([np.bincount(owner, s * here, rows) for s in slopes])
             values = values + np.einsum("rjk,kr->jr", inverse, wanted) / scale
         left = np.sqrt(np.bincount(owner, error(values) ** 2, rows) / np.maximum(free, 1))
-    if not (free > 0).any() or not np.median(left[free > 0]) <= _ERROR:
+    told = alone | (free > 0)  # the elements tell how much they err, but for one of each statistic
+    if not told.any() or not (alone or np.median(left[free > 0]) <= _ERROR):
         return None
     variances = np.maximum(np.einsum("rjj->jr", inverse), 0.0)
-    spread = np.sqrt(variances) / scale * np.maximum(left, _LEAST)
-    return nodes, values, np.where(free > 0, spread, np.inf), owner
+    spread = np.sqrt(variances) / scale * np.maximum(left, 1.0 if alone else _LEAST)
+    return nodes, values, np.where(told, spread, np.inf), owner
 
 
 def _itself(screen: Screen, name: str) -> tuple[list[Node], Doubles, Doubles, Any] | None:
     """An output that is one number of each row, such as its variance, as `_solved` gives it."""
     seen, names = screen.observed[name], list(screen.question.shapes)
     node = screen.program.graph.outputs[names.index(name)]
-    rows = [mean.shape for mean in screen.program.of("mean") if seen.format is BINARY32]
+    rows = [total.shape for total in screen.program.of("mean", "sum") if seen.format is BINARY32]
     if node is None or node.shape not in rows:  # numbers of 16 bits are on their grid anyway
         return None
     return [node], seen.got[None], _LEAST * ulp(seen.got, BINARY32)[None], np.arange(len(seen.got))
@@ -223,7 +226,7 @@ def shared(screen: Screen, name: str) -> tuple[list[Node], Any]:
 def _shown(screen: Screen, name: str, identity: str = "") -> list[Recovered]:
     """The grids on which numbers lie that the statistics were made of; binary32 too where the
     program is written with an `identity`."""
-    statistics = _solved(screen, name) or (_itself(screen, name) if identity else None)
+    statistics = _solved(screen, name) or _itself(screen, name)
     if statistics is None:
         return []
     working = formats.working_format(screen.problem.format)

@@ -3,7 +3,7 @@
 A core is a row of an op whose elements depend on their whole row; where rows are few, what the
 formula's intermediate results connect, such as a query's elements of attention. Gradients that are
 summed across cores say no more than the cores do. Elements, or cores, with equal inputs are counted
-once.
+once, and so are those of one answer of many digits that a kernel gives alike.
 
 There is evidence in where an output is wrong, too, whatever its values there are. A wrong NaN
 proves that a kernel is wrong, not why. A cause that marks m of n distinct places, of which k are
@@ -107,17 +107,20 @@ def _of_rows(definition: Formulas, problem: Problem, output: str, got: Array | N
     place[order] = np.arange(order.size)
     summed = question.rows > 1 and not question.rows_of[output]
     labels = None if summed else _connected(definition, problem, question, output)
+    own = exact if got is None else to_float64(got)
+    both = np.column_stack((canonical_exact, question.in_axes(output, own).reshape(-1)))
     if labels is not None:
-        own = exact if got is None else to_float64(got)
-        both = canonical_exact, question.in_axes(output, own).reshape(-1)
-        places, owner = independence.units(labels.reshape(-1), np.column_stack(both))
+        places, owner = independence.units(labels.reshape(-1), both)
         return _seen(place[places], owner)
     by_row = [array for array in question.arrays.values() if array is not None and len(array) > 1]
-    rows = [array.reshape(question.rows, -1) for array in by_row or [np.zeros((1, 1))]]
+    rows = _ids([array.reshape(question.rows, -1) for array in by_row or [np.zeros((1, 1))]])
     if not question.rows_of[output]:
         places = _spaced(order.size)
-        return Units(places, np.arange(places.size), int(distinct(_ids(rows)).size))
-    cores = _firsts(_ids([*rows, canonical_exact.reshape(question.rows, -1)]))
+        return Units(places, np.arange(places.size), int(distinct(rows).size))
+    # Of other inputs, the same answer of many digits rarely comes by chance.
+    in_rows = both.reshape(question.rows, -1)
+    few_digits = has_few_bits(in_rows, problem.format_of(output)).all(axis=1)
+    cores = _firsts(_ids([in_rows, np.where(few_digits, rows, -1)[:, None]]))
     width = size // max(question.rows, 1)
     cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
     canonical = (cores[:, None] * width + np.arange(width)).reshape(-1)

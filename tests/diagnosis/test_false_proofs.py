@@ -319,6 +319,14 @@ def test_a_maximum_that_starts_at_0_proves_little_of_negative_numbers() -> None:
     assert found <= {"unwritten_elements", "floored"}
 
 
+def test_one_rounding_that_all_rows_share_is_one_number() -> None:
+    """A sum of equal weights, off by 42 ulp, divides all elements, which then part by an ulp."""
+    weight, off = np.array([0.846447], F), np.random.default_rng(0).integers(41, 44, (192, 1))
+    inputs = {"dloss": np.array(-0.6875), "x": normal(192, 1), "target": np.zeros(192, int)}
+    dx = (0.6875 / 192 - off * 2.0**-32).astype(F)
+    assert not sure_of("nll", {**inputs, "weight": weight}, dx, {}, "backward")
+
+
 def test_bits_of_two_moments_prove_nothing_that_the_param_refutes() -> None:
     """Adam's moments lack a decay that the step has in a way that no hypothesis has."""
     param, grad, m = normal(3, 48, seed=4)

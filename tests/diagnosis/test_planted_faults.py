@@ -420,7 +420,7 @@ UNITS = {"π/180": math.pi / 180, "π": math.pi, "2π": 2 * math.pi, "180/π": 1
 for function, unit in zip((np.sin, np.cos, np.tan, np.sin), UNITS, strict=True):
     fault = of(function.__name__, {"x": normal(400, scale=30)})
     y = lambda x, f=function, unit=UNITS[unit]: f(x * unit)  # noqa: E731
-    fault("argument_unit", y, factor=unit)
+    fault("argument_unit", y, factor=f"{unit} x")
 for shape in ((12, 12), (12, 20), (5, 6, 7)):
     fault = of("tanh", {"x": normal(*shape)})
     fault("axes_exchanged", lambda x: np.tanh(x).swapaxes(-1, -2).reshape(x.shape))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from numpy_kernels import cast, normal
 
 import refkernels
 from refkernels.arithmetic import formats
@@ -13,8 +14,6 @@ from refkernels.diagnosis.variants.precision import narrowings, rounded
 from refkernels.testing import assert_kernel
 
 Array = npt.NDArray[Any]
-
-
 P = {"tf32 even": 11, "tf32 away": 11, "tf32": 11, "float16": 11, "bfloat16": 8}
 
 
@@ -63,9 +62,7 @@ def test_formats_that_round_the_inputs_alike_prove_what_they_share(way: str, bit
 
 def test_a_right_looking_answer_proves_no_format_either_where_two_agree() -> None:
     """One input of 2048 loses its last bit: the errors are ordinary, and any format does that."""
-    rng = np.random.default_rng(1)
-    a = rounded(rng.standard_normal((1, 2048)).astype(np.float32), "bfloat16")
-    b = rounded(rng.standard_normal((2048, 48)).astype(np.float32), "bfloat16")
+    a, b = (rounded(normal(*s, seed=1), "bfloat16") for s in ((1, 2048), (2048, 48)))
     a[0, 0] = 1 + 2.0**-12
     narrow = np.where(a == a[0, 0], np.float32(1), a)
     explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": in_sequence(narrow, b)})
@@ -76,9 +73,7 @@ def test_a_right_looking_answer_proves_no_format_either_where_two_agree() -> Non
 
 
 def test_a_model_of_narrow_factors_says_nothing_of_the_bias() -> None:
-    rng = np.random.default_rng(3)
-    x, weight = (rng.standard_normal((16, 24)).astype(np.float32) for _ in range(2))
-    bias = rng.standard_normal(16).astype(np.float32)
+    x, weight, bias = normal(16, 24), normal(16, 24, seed=1), normal(16, seed=3)
     y = in_sequence(rounded(x, "bfloat16"), rounded(weight, "bfloat16").T) + bias
     explanation = refkernels.explain("linear", {"x": x, "weight": weight, "bias": bias}, {"y": y})
     assert (explanation.cause, explanation.confidence) == ("bf16_inputs", "proven")
@@ -148,12 +143,9 @@ def test_right_elements_are_no_evidence_of_a_cause_that_says_nothing_of_them() -
 def test_a_cause_is_not_named_first_where_another_output_refutes_it() -> None:
     """A gradient that is not scaled is the same whether it was rounded to float16 before or after:
     the norm of the unrounded gradients tells."""
-    grads = 0.01 * np.random.default_rng(0).standard_normal(203).astype(np.float32)
+    grads = normal(203, scale=0.01)
     inputs = {"grads": grads, "tensor": np.zeros(203, np.int64)}
-    outputs = {
-        "clipped": grads.astype(np.float16).astype(np.float32),
-        "norm": np.max(np.abs(grads)),
-    }
+    outputs = {"clipped": cast(grads, np.float16), "norm": np.max(np.abs(grads))}
     params = {"max_norm": 1.0, "norm_type": np.inf}
     found = refkernels.explain("clip_by_global_norm", inputs, outputs, params)
     assert found.cause in ("wrong_dtype", "intermediate_rounded")  # of the result: the same
@@ -161,7 +153,6 @@ def test_a_cause_is_not_named_first_where_another_output_refutes_it() -> None:
 
 
 def test_rotated_running_sums_are_permuted_though_some_are_near_each_other() -> None:
-    x = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
-    rotated = np.roll(np.cumsum(x), 1)
-    found = refkernels.explain("cumsum", {"x": x}, {"y": rotated}, {"axis": 0})
-    assert found.cause == "permuted"
+    x = normal(1000)
+    y = np.roll(np.cumsum(x), 1)
+    assert refkernels.explain("cumsum", {"x": x}, {"y": y}, {"axis": 0}).cause == "permuted"

@@ -255,6 +255,10 @@ _OF_INPUTS: dict[str, Callable[[Any, Any], Any]] = {
     _LOGISTIC: lambda xp, x: 1 / (1 + xp.exp(-x)),
     "x / (1 + exp(-x))": lambda xp, x: x / (1 + xp.exp(-x)),
     _SHARE: lambda xp, x: _softmax(-1, xp, -x),
+    "π/180 x": lambda xp, x: xp.may_store(x * xp.pi() / 180),
+    "π x": lambda xp, x: xp.may_store(x * xp.pi()),
+    "2π x": lambda xp, x: xp.may_store(x * xp.pi() * 2),
+    "180/π x": lambda xp, x: xp.may_store(x * 180 / xp.pi()),
 }
 _OF_RESULTS: dict[str, Callable[[Any, Any], Any]] = {
     **{name: _OF_INPUTS[name] for name in (_LOGISTIC, "x / (1 + exp(-x))")},

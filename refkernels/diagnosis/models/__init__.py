@@ -38,7 +38,7 @@ class Known:
     rows: int = 0
 
 
-_OF_ANGLES = Known((circular.reductions, circular.other_units), errors=circular.errors)
+_OF_ANGLES = Known((circular.reductions,), errors=circular.errors)
 _OF_OPS: dict[str, Known] = {
     **dict.fromkeys(("sin", "cos", "tan"), _OF_ANGLES),
     "clip_by_norm": Known(questions=(clipping.by_groups,)),

@@ -1,4 +1,4 @@
-"""sin, cos and tan: inaccurate argument reduction, and arguments in other units than radians.
+"""sin, cos and tan: inaccurate argument reduction.
 
 A reduction with p in place of pi / 2 gives f at x + k (pi / 2 - p), which is the answer to another
 question: it either explains the output as rounding or does not.
@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import numpy as np
 
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Claim, Variant, moved
@@ -21,10 +19,6 @@ from refkernels.diagnosis.wrong import pattern, wrong_elements
 
 _CIRCULAR: dict[str, Callable[..., Array]] = {"sin": np.sin, "cos": np.cos, "tan": np.tan}
 _PERIODS = {"pi/2": (0.5, 4), "pi": (1.0, 2), "2 pi": (2.0, 1)}  # of pi; how many make a full turn
-_UNITS = {
-    "π/180": np.longdouble(math.pi) / 180, "π": np.longdouble(math.pi),
-    "2π": 2 * np.longdouble(math.pi), "180/π": 180 / np.longdouble(math.pi),
-}  # fmt: skip
 _BITS = (8, 11, 12, 16)  # of each of Cody and Waite's constants
 _REDUCED = 8.0  # units of |x f'(x)| that a reduction in the working precision may lose
 _EXTRA = 2.0**-48  # relative: what long double and a few operations of it may lose
@@ -56,24 +50,6 @@ def reductions(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             details = {"period": name, "constants": description, "fma": fused}
             spread = np.abs(values) * _EXTRA + np.abs(angle).astype(np.float64) * 2.0**-52
             yield Variant("argument_reduction", details, moved(problem, "y", values, spread))
-
-
-def other_units(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """x in degrees or in turns, multiplied in the working precision or in a wider one."""
-    if problem.direction == "backward":
-        return
-    x, function = problem.inputs["x"], _CIRCULAR[problem.op.name]
-    for factor, value in _UNITS.items():
-        with np.errstate(all="ignore"):
-            narrow = x * x.dtype.type(value)
-            wide = x.astype(np.longdouble) * value
-            values = function(wide).astype(np.float64)
-        details = {"factor": factor}
-        answers = [problem.ask({"x": narrow})]
-        if np.isfinite(x).all() and problem.format is not formats.BINARY64:
-            answers.append(moved(problem, "y", values, np.abs(values) * _EXTRA))
-        for answer in answers:  # invariants hold for the other argument
-            yield Variant("argument_unit", details, replace(answer, invariant=False))
 
 
 def _constants(period: float) -> Iterator[tuple[str, list[np.float32], bool]]:
