@@ -219,7 +219,7 @@ def _in_groups(node: Node, groups: int, format: str, xp: Any, a: Any) -> Any:
     total = xp.number(0)
     for start in range(0, n, groups):
         terms = xp.take(padded, np.arange(start, start + groups), axis)
-        total = xp.narrow(total + terms, format)
+        total = _rounded(xp, total + terms, formats.get(format))
     return xp.sum(total, axis) / xp.number(n if node.op == "mean" else 1)
 
 
