@@ -1,9 +1,10 @@
 """Numbers that are solved for: another value of a constant, a floor, a ceiling, a filter's cut.
 
 A *knob* is a family of edits, one for each value. Newton's method goes from some starts to what
-most elements ask for, and halved steps to what comes nearest. What fits is an *interval*, outwards
-to where the answer would cost some bits more; it costs as many bits as values of that precision can
-be told apart. Proof speaks of it: a usual number is named where exactly one lies in it.
+most elements ask for, and ever smaller steps to what comes nearest. What fits is an *interval*,
+outwards to where the answer would cost some bits more; it costs as many bits as values of that
+precision can be told apart. Proof speaks of it: a usual number is named where exactly one lies in
+it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _LIMITED = frozenset(
         *("subtract", "negative", "square", "power", "input", "array"),
     )
 )
-_HALVINGS, _PARTS = 60, 6
+_REFINEMENTS, _PARTS = 60, 6
 _FAR = 4.0  # times the largest size: a limit beyond it is none
 WORSE = 10.0  # bits: where a value no longer fits
 _OF_ONE = 2.5  # and of each element, where they are few
@@ -102,12 +103,6 @@ class Knob(NamedTuple):
         """Whether a floor or a ceiling of that size leaves nothing else: it is then a constant."""
         one_sided = self.kind in ("floored", "capped") and self.ordered.size
         return bool(one_sided and (value < self.ordered[-1]) == (self.kind == "capped"))
-
-    def unchanged(self, low: float, high: float, rounding: float) -> bool:
-        """Whether the interval holds the present value, but for what kernels round: a factor of
-        1 - 2^-23 may be a quotient that is truncated."""
-        present, held = self.present, rounding * abs(self.present)
-        return self.kind == CONSTANT and low - held <= present <= high + held
 
 
 class SoughtOutput(NamedTuple):
@@ -325,13 +320,17 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         near = known is not None and there is not None and target.seen.apart(there, known) <= 1.0
         return at(value) <= at(best) + worse or near
 
+    # A factor of 1 - 2^-23 may be a quotient that is truncated.
+    slack = held + target.rounding * abs(knob.present)
+    near_present = (knob.present + side * slack for side in (-1.0, 0.0, 1.0))
+    if (knob.kind == CONSTANT and any(map(fits, near_present))) or not knob.binds(best):
+        return None
     low, high = (
         few_digits.end_of(fits, best, side * step, side * math.inf) + side * held
         for side in (-1.0, 1.0)
     )
     solution = SolvedNumber(best, low, high, at(best), held, stepped)
-    binds = knob.binds(best) and knob.binds(solution.told)
-    return solution if binds and not knob.unchanged(low, high, target.rounding) else None
+    return solution if knob.binds(solution.told) else None
 
 
 def number_in(
@@ -402,12 +401,12 @@ def _newton(
 
 
 def _refined(best: float, at: Callable[[float], float], step: float, precision: float) -> float:
-    """A better value nearby: the step is halved where neither neighbour is better."""
-    for _ in range(_HALVINGS):
+    """A better value nearby: the step is a quarter where neither neighbour is better."""
+    for _ in range(_REFINEMENTS):
         if step <= abs(best) * precision:
             break
         nearest = min((best - step, best, best + step), key=at)
         if nearest == best:
-            step /= 2.0
+            step /= 4.0
         best = nearest
     return best
