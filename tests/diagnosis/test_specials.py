@@ -166,14 +166,11 @@ def test_an_infinite_parameter_that_becomes_nan_has_two_reasons() -> None:
 
 
 def test_some_nan_of_infinite_parameters_are_no_decay_of_0() -> None:
-    inputs, params = update("adamw", 16, 0.01)
-    got = stepped("adamw", inputs, params, True)
-    right = stepped("adamw", inputs, params, False)
+    inputs, params = update("lion", 16, 0.01)
+    m, right = (stepped("lion", inputs, params, zero_decay)["m"] for zero_decay in (True, False))
     last = np.flatnonzero(np.isinf(inputs["param"]))[-1]
-    for name in ("m", "v"):
-        got[name][last] = right[name][last]
-    found = refkernels.explain("adamw", inputs, {name: got[name] for name in ("m", "v")}, params)
-    assert found.cause != "zero_decay"
+    m[last] = right[last]
+    assert refkernels.explain("lion", inputs, {"m": m}, params).cause != "zero_decay"
 
 
 @pytest.mark.parametrize(("op", "dtype"), one_in(2, [("adamw", "float32"), ("lamb", "float64")]))
