@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pip
 import pytest
 from wheels import write_wheel
 
@@ -44,10 +45,12 @@ class Created:
 def created(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Created]:
     """Environments of a framework that pip installs from a local wheel. One is asked for twice, pip
     does not find another, one does not exist, and one fails to import. All are copies of one empty
-    environment: to install its pip takes seconds."""
+    environment, whose pip is a copy: to install it takes seconds."""
     folder = tmp_path_factory.mktemp("created")
     empty, python = folder / "empty", folder / "python"
-    subprocess.run([sys.executable, "-m", "venv", str(empty)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(empty)], check=True)
+    (packages,) = empty.glob("lib/python*/site-packages")
+    shutil.copytree(Path(pip.__file__).parent, packages / "pip")
     python.write_text(
         f"""#!/bin/sh
 if [ "$1 $2" = "-m venv" ]; then exec cp -R '{empty}' "$3"; fi
