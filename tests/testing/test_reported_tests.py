@@ -45,7 +45,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return get
 
 
-@pytest.mark.parametrize("processes", [0, 2])
+@pytest.mark.parametrize("processes", [2, 0])
 def test_what_tests_asserted_is_a_report_in_one_process_and_in_several(
     processes: int, ran: Ran
 ) -> None:
