@@ -207,9 +207,8 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     for name, partner in matched.layers.items():
         layers = a.layers[name], b.layers[partner]
         known = list(filter(None, map(_op_and_params, (a, b), layers)))
-        types = [layer.module.partition(".")[0] for layer in layers]
-        others = {"p"}
-        if layers[0].module == layers[1].module and {*types} == {a.framework, b.framework}:
+        others, module = {"p"}, layers[0].module
+        if module == layers[1].module and {a.framework, b.framework} == {module.split(".")[0]}:
             words = {w for op, _ in known[:1] for param in op.params for w in synonyms(param)}
             shared = layers[0].hyperparameters.keys() & layers[1].hyperparameters.keys()
             others = shared - _NOT_COMPARED - words

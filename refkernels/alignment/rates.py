@@ -276,8 +276,9 @@ def _cycle(steps: Array, r: Array, width: Array) -> dict[str, Any]:
     lines, which may end between two steps; {} where none fits. Each number that is solved for takes
     more than two rates."""
     base, top, room = float(r[0]), float(r.max()), width - _FLOAT64 * r.max()
-    tops = dict.fromkeys((top, *(float(f"{top + top / 2 / 10**n:.{n}e}") for n in range(3))))
-    lows = dict.fromkeys((float(r[-1]), 0.0, base / 1e3, base / 1e4))
+    unit = 10.0 ** math.floor(math.log10(top or 1.0))
+    tops = dict.fromkeys((top, *(math.ceil(top / unit * n) / n * unit for n in (1, 10, 100))))
+    lows = dict.fromkeys((float(r[-1]), 0.0, *(x / 10**k for x in (base, 1) for k in range(1, 7))))
     for (name, form), curved, high, low in itertools.product(_CYCLES.items(), (1, 0), tops, lows):
         knots, values = form["knots"].split(), {"base_lr": base, "max_lr": high, "min_lr": low}
         lengths, ends = dict[str, tuple[float, float, float]](), [0.0]
@@ -310,8 +311,8 @@ def _length(
     steps: Array, begin: float, come: Array, room: Array, curved: int
 ) -> tuple[float, float, float]:
     """How many steps a piece takes that begins at `begin`, and the interval of what fits, from the
-    part of its way that its rates have `come`. It ends at a whole step if it may, else at a
-    hundredth of one."""
+    part of its way that its rates have `come`. It ends at a whole step if it may, or at a hundredth
+    of one."""
     after = np.flatnonzero(steps > begin)
     back = np.flatnonzero(np.diff(come[after]) < -2 * room[after[1:]])
     after = after[: back[0]] if back.size else after  # the last may lie behind the end
@@ -321,5 +322,5 @@ def _length(
     low = float(np.max(least, initial=0.0))
     high = float(np.min((steps[after] - begin) / parts[0], initial=np.inf))
     middle = begin + (low + high) / 2
-    nice = (round(middle, digits) - begin for digits in (0, 2) if math.isfinite(middle))
-    return next((length for length in nice if low <= length <= high), math.nan), low, high
+    lengths = [round(middle, n) - begin for n in (0, 2, 17) if low <= high < math.inf]
+    return next((one for one in lengths if low <= one <= high), math.nan), low, high

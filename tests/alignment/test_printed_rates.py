@@ -43,7 +43,7 @@ def cycle(rates: list[float], steps: list[float], curved: bool, height: float = 
     return printed((rates[0] + risen).__getitem__, 60)
 
 
-ONE, THREE, UP = [4e-4, 1e-2, 4e-8], [4e-4, 1e-2, 4e-4, 4e-8], [1e-4, 1e-3, 1e-4]
+ONE, THREE, UP = [1.2e-4, 1.2e-3, 1.2e-6], [4e-4, 1e-2, 4e-4, 4e-8], [1e-4, 1e-3, 1e-4]
 LOG = "".join(f"step {k}: loss 2.3, lr {nano(k):.5e}\n" for k in range(0, 95, 5))
 BERT = printed(lambda k: 5e-6 * k if k < 10 else 5e-5 * (1 - k / 100), 100, "{!r}\n")
 STAIRS = printed(lambda k: 0.1 * 0.1 ** (k // 30), 99)
@@ -67,8 +67,8 @@ FITS: dict[str, tuple[str, str, dict[str, Any]]] = {  # the parameters, which in
     STAGES: ("step", "as_asked", {"max_lr": 0.1, "milestones": (30, 80, 90)}),
     SGDR: ("cosine", "as_asked", {"decay_steps": 20, "restarts": 2}),
     EQUAL: ("cosine", "as_asked", {"warmup_steps": 10, "decay_steps": 30, "restarts": 1}),
-    cycle(ONE, [29, 70], True): ("one_cycle", "by_cosines", {"max_lr": 1e-2, "fall_steps": 70}),
-    cycle(ONE, [15.5, 38.5], True): ("one_cycle", "by_cosines", {"rise_steps": 15.5}),
+    cycle(ONE, [29, 70], True): ("one_cycle", "by_cosines", {"max_lr": 1.2e-3, "fall_steps": 70}),
+    cycle(ONE, [43 / 3, 131 / 3], True): ("one_cycle", "by_cosines", {"rise_steps": 43 / 3}),
     cycle(THREE, [9.1, 9.1, 16.8], True): ("one_cycle_three_phase", "by_cosines", {}),
     cycle(UP, [7.5, 4], False, 1.0): ("cyclic", "by_lines", {"rise_steps": 7.5, "fall_steps": 4}),
     cycle(UP, [7.5, 4], False, 0.5): ("cyclic_halved", "by_lines", {"max_lr": 1e-3}),
