@@ -58,11 +58,7 @@ def difference(
     outputs = {name: agreement(*_in_one_format(first[name], second[name])) for name in shared}
     differing = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
     models = {name: [_model(side, name) for side in sides] for name in shared}
-    named_models = {
-        name: {a: first.model, b: second.model}
-        for name, (first, second) in models.items()
-        if first is not None and second is not None
-    }
+    named_models = {n: {a: x.model, b: y.model} for n, (x, y) in models.items() if x and y}
     shares = {name: share(problem, name, first[name], second[name]) for name in differing}
     causes = [_cause(problem, sides, name, shares[name], models[name]) for name in differing]
     faults = [named for named in causes if named[0] not in (None, *HARMLESS)]
@@ -116,11 +112,7 @@ def _cause(
 ) -> Named:
     """The cause of the kernel that one output's difference is charged to."""
     first, second = (_candidate_of(side, output) for side in sides)
-    faults = [
-        candidate
-        for candidate in (first, second)
-        if candidate is not None and candidate.cause not in HARMLESS
-    ]
+    faults = [c for c in (first, second) if c is not None and c.cause not in HARMLESS]
     if not faults:
         return _orders(problem, sides, output, *models)
     if len(faults) == 2 and faults[0].cause == faults[1].cause:
@@ -135,28 +127,18 @@ def _candidate_of(side: _Side, output: str) -> Candidate | None:
     """The named candidate of one output: the first that fits. One that is merely consistent counts
     only where it is the cause named for the kernel."""
     named = side.explanation.cause
-    return next(
-        (
-            candidate
-            for candidate in side.explanation.candidates
-            if candidate.output == output
-            and not candidate.ruled_out
-            and (candidate.confidence != "consistent" or candidate.cause == named)
-        ),
-        None,
-    )
+    fitting = (c for c in side.explanation.candidates if c.output == output and not c.ruled_out)
+    return next((c for c in fitting if c.confidence != "consistent" or c.cause == named), None)
 
 
 def _same_fault(sides: tuple[_Side, _Side], first: Candidate, second: Candidate) -> Named:
     """One fault in both kernels, with different numbers (two factors, two eps). The confidence is
     the lower of the two."""
-    numbers = {
-        key: f"{first.details[key]} ({sides[0].name}), {second.details[key]} ({sides[1].name})"
-        for key in first.details
-        if key in second.details
-        and isinstance(first.details[key], str | float)
-        and first.details[key] != second.details[key]
-    }
+    a, b = (side.name for side in sides)
+    shared = (key for key in first.details if key in second.details)
+    both = ((key, first.details[key], second.details[key]) for key in shared)
+    told = ((key, x, y) for key, x, y in both if isinstance(x, str | float) and x != y)
+    numbers = {key: f"{x} ({a}), {y} ({b})" for key, x, y in told}
     if not numbers:
         return _NO_CAUSE
     numbers.pop("named", None)
@@ -197,16 +179,8 @@ def _less_sure(*candidates: Candidate) -> Confidence | None:
 def _model(side: _Side, output: str) -> Candidate | None:
     """The first harmless model that has all bits of an output, even where these are the correctly
     rounded ones. If several have them, a model of the kernel's own framework is preferred."""
-    exact = [
-        candidate
-        for candidate in side.explanation.candidates
-        if candidate.output == output
-        and candidate.model
-        and candidate.exact
-        and candidate.cause in HARMLESS
-    ]
+    models = (c for c in side.explanation.candidates if c.output == output and c.model)
+    exact = [c for c in models if c.exact and c.cause in HARMLESS]
     framework = framework_of(side.name)
-    native = [
-        candidate for candidate in exact if framework and str(candidate.model).startswith(framework)
-    ]
-    return next(iter(native or exact), None)
+    native = (c for c in exact if framework and str(c.model).startswith(framework))
+    return next(native, exact[0] if exact else None)

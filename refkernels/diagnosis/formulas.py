@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, get_args
 
@@ -317,11 +318,8 @@ def _tried(
         bits = answer.get(name)
         if bits is None or bits.shape != got.shape or bits.dtype != got.dtype:
             continue
-        against = min(
-            (other[name] for other in harmless),
-            key=lambda other: evidence.apart(bits, other),
-            default=None,
-        )
+        apart = partial(evidence.apart, bits)
+        against = min((other[name] for other in harmless), key=apart, default=None)
         prediction = Prediction(bits=bits, against=against)
         claim = Claim(cause, name, prediction, dict(details or {}), model)
         yield evidence.tried(claim, fits[name], got)

@@ -120,14 +120,8 @@ def probe(
     seeds = as_count(seed, "seed", least=0)
     problem, answers = one_kernel(op, inputs, outputs, params, direction)
     candidates = explain_kernel(problem, answers).candidates
-    fitting = [
-        candidate
-        for candidate in candidates
-        if not candidate.ruled_out and candidate.evidence is not None
-    ]
-    fitting = fitting or [
-        candidate for candidate in candidates if candidate.exact and candidate.model
-    ]
+    fitting = [c for c in candidates if not c.ruled_out and c.evidence is not None]
+    fitting = fitting or [c for c in candidates if c.exact and c.model]
     if not fitting:
         raise ValueError("Nothing that was tried fits the output, so there is nothing to probe.")
     output = fitting[0].output

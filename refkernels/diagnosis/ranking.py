@@ -74,13 +74,9 @@ def ranked(
         of_output = [candidate for candidate in unranked if candidate.output == name]
         weighed += _ranked_output(problem, got, fits[name], of_output, tried, shown)
     weighed = _across_outputs(problem, weighed, fits)
-    fitting = [candidate for candidate in weighed if not candidate.ruled_out]
-    causes = Counter(
-        cause for cause, _ in {(candidate.cause, candidate.output) for candidate in fitting}
-    )
-    same_details = Counter(
-        key for key, _ in {(_definition(candidate), candidate.output) for candidate in fitting}
-    )
+    fitting = [c for c in weighed if not c.ruled_out]
+    causes = Counter(cause for cause, _ in {(c.cause, c.output) for c in fitting})
+    same_details = Counter(key for key, _ in {(_definition(c), c.output) for c in fitting})
     refuted = {  # other questions that have no bit of an output that is correctly rounded
         _definition(one)
         for one in weighed
@@ -113,21 +109,11 @@ def _across_outputs(
     """The candidates of all outputs of one kernel. Where one output cannot tell causes apart, the
     cause that another output proves counts. Another definition of the op is at most consistent
     where a second wrong output refutes it and has no sure cause of its own."""
-    fitting = {  # also with another cause
-        (cause, candidate.output)
-        for candidate in weighed
-        for cause in (candidate.cause, *candidate.details)
-        if not candidate.ruled_out
-    }
+    possible = [c for c in weighed if not c.ruled_out]  # also with another cause
+    fitting = {(cause, c.output) for c in possible for cause in (c.cause, *c.details)}
     definitions = {fault.cause for fault in problem.faults}
-    listed = {
-        (candidate.cause, candidate.output) for candidate in weighed if candidate.model is None
-    }
-    proven = {
-        candidate.cause: candidate.details
-        for candidate in weighed
-        if candidate.confidence == "proven"
-    }
+    listed = {(c.cause, c.output) for c in weighed if c.model is None}
+    proven = {c.cause: c.details for c in weighed if c.confidence == "proven"}
     sure = {c.output for c in weighed if c.confidence in ("proven", "matched")}
     open_outputs = [name for name, fit in fits.items() if not fit.ordinary and name not in sure]
     unasked = problem.truth.reference.keys() - fits.keys()
@@ -138,11 +124,7 @@ def _across_outputs(
             return replace(candidate, confidence="consistent")  # another output may tell more
         if candidate.ruled_out or own_evidence is None or cause in HARMLESS:
             return candidate
-        refuted = [
-            name
-            for name in open_outputs
-            if (cause, name) in listed and (cause, name) not in fitting
-        ]
+        refuted = {(cause, name) for name in open_outputs} & listed - fitting
         if cause in definitions and refuted:
             return replace(candidate, confidence="consistent")
         tied = candidate.confidence != candidate.evidence_confidence
@@ -184,16 +166,8 @@ def _ranked_output(
     known = _known_causes(survivors, shown)
     named = [_named(candidate, survivors, known) for candidate in survivors]
     named = _beside_one_another(named, _of_patterns(patterns))
-    blamed = {
-        candidate.model
-        for candidate in named
-        if candidate.cause != ORDER and candidate.confidence != "consistent"
-    }
-    kept = [
-        candidate
-        for candidate in named
-        if candidate.cause != ORDER or candidate.model not in blamed
-    ]
+    blamed = {c.model for c in named if c.cause != ORDER and c.confidence != "consistent"}
+    kept = [c for c in named if c.cause != ORDER or c.model not in blamed]
     unweighed = [candidate for candidate in candidates if candidate.prediction is None]
     kept = [replace(c, confidence="consistent") if _fits_worse(c, unweighed) else c for c in kept]
     return kept + [replace(rival.candidate, confidence=None) for rival in beaten] + unweighed
@@ -211,18 +185,12 @@ def _without_blame(candidates: list[Candidate]) -> list[Candidate]:
     """Where a harmless model reproduces an output bit by bit, a fault counts only where it differs
     from that model: a right kernel gives these bits too, unless they are beyond the bound. A bias
     too small to change a rounding may or may not be missing."""
-    harmless = next(
-        (candidate for candidate in candidates if candidate.cause in HARMLESS and candidate.exact),
-        None,
-    )
+    harmless = next((c for c in candidates if c.cause in HARMLESS and c.exact), None)
     if harmless is None:
         return candidates
     assert harmless.prediction is not None
     bits = harmless.prediction.bits
-    return [
-        candidate if candidate.cause in HARMLESS else candidate.against(bits)
-        for candidate in candidates
-    ]
+    return [c if c.cause in HARMLESS else c.against(bits) for c in candidates]
 
 
 def _without_twins(candidates: list[Candidate]) -> list[Candidate]:
@@ -240,11 +208,8 @@ def _without_twins(candidates: list[Candidate]) -> list[Candidate]:
         own = candidate.prediction.bits if candidate.prediction else None
         return own is not None and any(b is not None and evidence.same(b, own).all() for b in named)
 
-    return [
-        candidate
-        for candidate in candidates
-        if not is_value(candidate) or "in_steps" in candidate.details or not has_a_name(candidate)
-    ]
+    stays = (not is_value(c) or "in_steps" in c.details or not has_a_name(c) for c in candidates)
+    return [*itertools.compress(candidates, stays)]
 
 
 def _weighed(observed: evidence.Observed, candidate: Candidate, tried: int) -> _WeighedCandidate:
@@ -266,15 +231,14 @@ def _survivors(
     best = min(weighed, key=lambda rival: rival.cost)
     answers = [rival for rival in weighed if rival.candidate.model is None]
     answer = min(answers, key=lambda rival: rival.cost, default=best)
-    survivors = [
-        rival
-        for rival in weighed
-        if _bits_behind(observed, rival, answer if multiples.many(rival.candidate) else best)
-        < Evidence.APART
-    ]
-    return [rival.candidate for rival in survivors], [
-        rival for rival in weighed if rival not in survivors
-    ]
+    survivors, beaten = list[Candidate](), list[_WeighedCandidate]()
+    for rival in weighed:
+        nearest = answer if multiples.many(rival.candidate) else best
+        if _bits_behind(observed, rival, nearest) < Evidence.APART:
+            survivors.append(rival.candidate)
+        else:
+            beaten.append(rival)
+    return survivors, beaten
 
 
 def _bits_behind(
@@ -310,11 +274,8 @@ def _known_causes(
 
 def _goes_beyond(cause: str, survivors: list[Candidate], reasons: set[str]) -> bool:
     """Whether a cause fits only together with another of the class, which is what they share."""
-    of_cause = [candidate for candidate in survivors if candidate.cause == cause]
-    return all(
-        reasons & {candidate.details.get("with"), *candidate.details} - {cause}
-        for candidate in of_cause
-    )
+    of_cause = (candidate.details for candidate in survivors if candidate.cause == cause)
+    return all(reasons & {details.get("with"), *details} - {cause} for details in of_cause)
 
 
 def _named(candidate: Candidate, survivors: list[Candidate], known: Container[str]) -> Candidate:

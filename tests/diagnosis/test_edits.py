@@ -57,8 +57,7 @@ def test_the_axis_of_a_formula_is_told_as_the_user_s() -> None:
 
 
 def test_every_edit_has_words() -> None:
-    kinds = {kind for kind, _, _ in RULES} | set(KINDS)
-    assert kinds | names.causes() <= set(CAUSES)
+    assert {kind for kind, _, _ in RULES} | set(KINDS) | names.causes() <= set(CAUSES)
 
 
 def test_second_edits_that_differ_are_told_by_the_first_of_them() -> None:

@@ -90,8 +90,7 @@ def test_one_number_far_off_says_much_but_not_everything() -> None:
 
 
 def test_right_roundings_cost_nothing_in_the_long_run() -> None:
-    rng = np.random.default_rng(1)
-    assert earned(lengths(list(rng.uniform(-0.5, 0.5, 1000)))) < 40
+    assert earned(lengths(list(np.random.default_rng(1).uniform(-0.5, 0.5, 1000)))) < 40
 
 
 def test_sin_of_three_numbers_proves_nothing() -> None:
@@ -230,8 +229,7 @@ def counted(
 ) -> units.Units:
     record, arrays, settings = question.read(op, inputs, params, direction)
     settings = {**record.params, **settings}
-    problem = Problem(record, direction, arrays, settings, formats.BINARY32)
-    return units.of(problem, output)
+    return units.of(Problem(record, direction, arrays, settings, formats.BINARY32), output)
 
 
 def test_both_thresholds_and_the_price_are_in_the_evidence() -> None:

@@ -108,6 +108,10 @@ NO_CLASS = {"x": normal(8, 7), "target": np.array([3, 1, -1, 0, 2, 4, 5, 6])}
 fault = of("nll", NO_CLASS, reduction="none")
 fault("label_wrapped", lambda x, target: -at(x, target))
 fault("invalid_label_ignored", lambda x, target: np.where(target < 0, 0, -at(x, target)))
+fault = of("cross_entropy", {"dloss": np.ones((), F), **LABELLED})
+for cause, batches in ((None, [40]), ("mean_of_block_means", [16, 16, 8])):
+    share = np.repeat(1 / F(len(batches) * np.array(batches)), batches)
+    fault(cause, lambda dloss, x, target, share=share: cross_entropy_dx(share, x, target))
 fault = of("cross_entropy", LABELLED)
 fault("sum_instead_of_mean", lambda x, target: -at(log_softmax(x), target).sum())
 fault = of("cross_entropy", LABELLED, reduction="none", label_smoothing=0.125)
@@ -260,6 +264,13 @@ for n, lanes in ((13, 3), (40, 24)):
     fault = of("var", {"x": normal(16, n) + F(1.5)}, ddof=0)
     var = lambda x, n=n, more=lanes: np.var(x, -1) + more / n * np.square(x.mean(-1))  # noqa: E731
     fault("padding_counted", var, padded=n + lanes)
+fault = of("var", {"x": 1 + normal(16, 200)}, ddof=0)
+
+within_two = lambda x: 128 * x[:, :128].var(-1) + 72 * x[:, 128:].var(-1)  # noqa: E731
+between = lambda x: np.square(x[:, :128].mean(-1) - x[:, 128:].mean(-1))  # noqa: E731
+fault(None, lambda x: (within_two(x) + F(46.08) * between(x)) / 200)
+full = lambda x: (within_two(x) + 64 * between(x)) / 256  # noqa: E731
+fault("merged_with_full_count", full, block=128, divisor=256)
 fault = of("var", {"x": ROWS["x"] + 1})
 fault("mean_square", lambda x: np.square(x).mean(-1))
 fault("root_unasked", lambda x: x.std(-1))
@@ -287,6 +298,14 @@ warp = np.arange(96) % 64 < 32
 fault("stride_left_out", lambda a, b: a[:, warp] @ b[warp], width=32, stride=64, first=32)
 hole = lambda a, b: without(a, 40, 56) @ without(b.T, 40, 56).T  # noqa: E731
 fault("part_of_sum_left_out", hole, n=96, start=40, stop=56)
+fault = of("matmul", {"a": normal(12, 50), "b": normal(50, 16, seed=1)})
+next_row = lambda x: np.vstack([x[1:, :14], 0 * x[:1, :14]])  # noqa: E731  (of 64 lanes)
+fault("next_row_counted", lambda a, b: a @ b + next_row(a) @ b[[-1] * 14], added=14, formula="a")
+fault("last_term_repeated", lambda a, b: a @ b + 14 * a[:, -1:] * b[-1], n=50, added=14)
+fault(None, lambda a, b: np.pad(a, ((0, 0), (0, 14)), "edge") @ np.pad(b, ((0, 14), (0, 0))))
+fault = of("linear", {"x": normal(24, 50), "weight": normal(10, 50, seed=1), "bias": normal(10)})
+both = lambda x, weight, bias: x @ weight.T + next_row(x) @ next_row(weight).T + bias  # noqa: E731
+fault("next_row_counted", both, added=14, formula="x, weight")
 fault = of("linear", LAYER)
 fault(None, lambda x, weight, bias: x @ weight.T + bias)
 fault("doubled_bias", lambda x, weight, bias: x @ weight.T + 2 * bias)
@@ -386,8 +405,6 @@ for op, divisor in (("sum", 1), ("mean", 1000)):
     for start, stop in one_in(3, ((128, 256), (935, 999), (500, 501), (0, 7))):
         y = lambda x, ends=(start, stop), n=divisor: without(x, *ends).sum(-1) / n  # noqa: E731
         fault("part_of_sum_left_out", y, n=1000, start=start, stop=stop)
-blocks = lambda x: np.split(x, range(64, 1000, 64), -1)  # noqa: E731
-fault("mean_of_block_means", lambda x: np.mean([b.mean(-1) for b in blocks(x)], 0), block=64)
 fault("scale_factor", lambda x: x.sum(-1) / 1024, named="x.shape[1] / 1024, to which it is padded")
 
 # --- functions of single numbers, and losses of them ----------------------------------------------

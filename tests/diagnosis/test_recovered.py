@@ -60,8 +60,7 @@ def drawn(op: str, kind: str, mean: float, seed: int = 0) -> Any:
 def asked(op: str, x: Any, got: Any, dy: Any = None) -> tuple[Any, ...]:
     """The question as `explain` takes it."""
     inputs, direction = ({"x": x}, "forward") if dy is None else ({"dy": dy, "x": x}, "backward")
-    names = registry.get(op).names(direction)
-    return op, inputs, {names[0]: got}, NORMS[op][2], direction
+    return op, inputs, {registry.get(op).names(direction)[0]: got}, NORMS[op][2], direction
 
 
 @pytest.mark.parametrize("op", NORMS)

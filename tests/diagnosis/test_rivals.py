@@ -95,8 +95,7 @@ def test_an_op_of_one_s_own_is_explained_and_probed() -> None:
     with pytest.raises(AssertionError, match=r"Cause: .*scale_factor.*\n.*Next step") as failure:
         assert_kernel(mine, {"x": x}, 3 * x)
     assert "refkernels.explain failed" not in str(failure.value)
-    probe = refkernels.probe(mine, {"x": x}, {"y": 3 * x})
-    assert probe.to_dict()["op"] == mine.name
+    assert refkernels.probe(mine, {"x": x}, {"y": 3 * x}).to_dict()["op"] == mine.name
 
 
 def test_a_flush_that_leaves_a_block_of_zeros_is_not_an_unwritten_block() -> None:

@@ -19,14 +19,12 @@ def attention(shape: tuple[int, ...] = (4, 14, 8)) -> tuple[dict[str, Array], Ar
     keep[..., 0] = True
     keep[::2, 5], keep[1, 3] = False, False
     inputs = {"q": q, "k": k, "v": v, "keep": keep}
-    y = registry.get("attention").plain("forward", inputs, {}, "float32")["y"]
-    return inputs, y
+    return inputs, registry.get("attention").plain("forward", inputs, {}, "float32")["y"]
 
 
 def without_keys(inputs: dict[str, Array], y: Array) -> Array:
     """NaN in the rows without a key."""
-    nowhere = ~inputs["keep"].any(axis=-1, keepdims=True)
-    return np.where(nowhere, np.float32(np.nan), y)
+    return np.where(~inputs["keep"].any(axis=-1, keepdims=True), np.float32(np.nan), y)
 
 
 def test_a_missing_scale_beside_nan_in_masked_rows() -> None:

@@ -88,8 +88,7 @@ def _error(op, framework, dtype, regime, parameters, rng) -> tuple[float, float,
         return ulp, bound, plain, condition
     ulp = {"torch": 0.6, "paddle": 1.78, "mindspore": 0.5, "oneflow": 0.5, "numpy": 1.31}[framework]
     ulp = min(ulp, 0.5 + (ulp - 0.5) * noise)
-    size = parameters.get("high", 1e4)
-    return ulp, ulp / 4, ulp, size
+    return ulp, ulp / 4, ulp, parameters.get("high", 1e4)
 
 
 def _histogram(top: float, elements: int, rng) -> list[list[float]]:

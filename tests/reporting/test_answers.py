@@ -210,8 +210,7 @@ def test_the_script_of_your_own_kernel_leaves_room_for_its_call() -> None:
     printed: list[str] = []
     exec(filled, {"print": lambda *parts: printed.append(" ".join(map(str, parts)))})
     assert len(printed) == 1
-    place = printed[0].split(" ")
-    assert place[0].startswith("y[")
+    assert printed[0].split(" ")[0].startswith("y[")
 
 
 def test_report_source_and_environment_are_shown() -> None:

@@ -431,8 +431,7 @@ def test_a_new_op_is_plotted_when_one_number_varies_and_the_error_grows():
     for record in records:
         record["op"], record["case"]["regime"] = "conv", "taps"
         record["case"]["parameters"] = {"taps": record["case"]["parameters"]["K"], "kind": "same"}
-    names = [plot.name for plot in Report.of(records).growth]
-    assert names == ["growth-conv-taps"]
+    assert [plot.name for plot in Report.of(records).growth] == ["growth-conv-taps"]
 
 
 def test_the_page_of_twenty_thousand_records_is_less_than_a_megabyte(written, folder):

@@ -74,8 +74,7 @@ def test_too_many_lines_are_counted_not_shown() -> None:
 
 
 def test_a_value_can_have_a_name() -> None:
-    tree = known.blocks(9, [4, 4, 1])
-    assert lines_of(tree, names={8: "bias"})[-1] == "└─ then bias"
+    assert lines_of(known.blocks(9, [4, 4, 1]), names={8: "bias"})[-1] == "└─ then bias"
     fused = known.sequential(9).with_fused(range(1, 8))
     assert lines_of(fused, names={8: "bias"}) == ["0 + 1 + … + bias (FMA), 9 values in sequence"]
 

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits.catalogue import Program, by, only, rule, through
 from refkernels.ops.edits import Rule
@@ -53,14 +55,14 @@ def _shifted(program: Program) -> Iterator[tuple[Node, Node, Node]]:
             yield node, difference.operands[0], shift.operands[0]
 
 
-def _parts(xp: Any, a: Any, length: int) -> list[Any]:
-    starts = range(0, a.shape[-1], length)
-    return [xp.rearrange(lambda v, k=k: v[..., k : k + length], a) for k in starts]
+def parts_of(xp: Any, a: Any, length: int, axis: int = -1) -> list[Any]:
+    n = a.shape[axis]
+    return [xp.take(a, np.arange(k, min(k + length, n)), axis) for k in range(0, n, length)]
 
 
 def _maxima(block: int, xp: Any, among: Any) -> tuple[list[Any], list[Any]]:
     """Of each block, and so far."""
-    own = [xp.stop(xp.max(part)) for part in _parts(xp, among, block)]
+    own = [xp.stop(xp.max(part)) for part in parts_of(xp, among, block)]
     return own, list(itertools.accumulate(own, xp.maximum))
 
 
@@ -70,14 +72,14 @@ def _of_blocks(way: str, step: int, block: int, xp: Any, x: Any, among: Any) -> 
     last, grown = so_far[-1], so_far[step] - so_far[step - 1]
     once = [last - grown if k < step else last for k in range(len(own))]
     shifts = {"shift_of_each_block": own, "not_rescaled_once": once}.get(way, so_far)
-    differences = (part - m for part, m in zip(_parts(xp, x, block), shifts, strict=True))
+    differences = (part - m for part, m in zip(parts_of(xp, x, block), shifts, strict=True))
     return xp.exp(xp.concatenate([*differences]))
 
 
 def _summed(block: int, xp: Any, among: Any, e: Any, *matrix: Any) -> Any:
     """The sum of e, or its product with a matrix."""
     total, shifts = None, _maxima(block, xp, among)[1]
-    for k, (terms, shift) in enumerate(zip(_parts(xp, e, block), shifts, strict=True)):
+    for k, (terms, shift) in enumerate(zip(parts_of(xp, e, block), shifts, strict=True)):
         rows = slice(k * block, (k + 1) * block)
         factors = (xp.rearrange(lambda array, p=rows: array[..., p, :], v) for v in matrix)
         more = xp.matmul(terms, *factors) if matrix else xp.sum(terms)
@@ -125,7 +127,7 @@ def other_weights(program: Program) -> Iterator[Any]:
 
 def _merged(length: int, weight: Any, xp: Any, e: Any) -> Any:
     """Each split's terms over their sum, times its weight; nothing of one without terms."""
-    parts = _parts(xp, e, length)
+    parts = parts_of(xp, e, length)
     sums, merged = [xp.sum(part) for part in parts], []
     largest = functools.reduce(xp.maximum, sums)
     for part, total in zip(parts, sums, strict=True):

@@ -72,7 +72,7 @@ def identities(program: Program) -> Iterator[Identity]:
             difference = by(u, v)(lambda xp, u, v: xp.exp(u) - xp.exp(v))
             yield Identity("expm1", 0, text, node, difference)
     for node in program.of("mean", "sum", "welford"):
-        yield from _one_pass(node)
+        yield from one_pass_of(node)
     for node in program.of("pivot"):
         yield from _other_shifts(node)
     for node in program.of("subtract"):
@@ -100,7 +100,7 @@ def _factors(node: Node) -> list[Node]:
     return [factor for part in parts for factor in _factors(part)] or [node]
 
 
-def _one_pass(node: Node) -> Iterator[Identity]:
+def one_pass_of(node: Node) -> Iterator[Identity]:
     """sum((x - m)²) -> sum(x²) - n m², and of means."""
     axis, x, squared = node.option, node.operands[0], through(node.operands[0])
     of_squares = Node("square", (x,), None, x.shape)

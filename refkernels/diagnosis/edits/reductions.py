@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from refkernels.contexts.graph import Edits, Move, Node, apply
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, shaped, through
-from refkernels.diagnosis.edits.exponentials import BLOCKS
+from refkernels.diagnosis.edits.exponentials import BLOCKS, parts_of
+from refkernels.diagnosis.edits.identities import one_pass_of
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
 _LINEAR = ("sum", "mean", "norm", "matmul", "welford")
@@ -30,6 +32,7 @@ _CARRIES = (
     *("none", "one block", "first block", "late", "twice", "own total", "last too large"),
     "without last terms",
 )
+_SHARES = (2, 3, 4, 8)  # of a batch, as micro-batches
 _NARROW = ("bfloat16", "float16")
 _SQUARED = {"function": "sum(x)", "other": "sum(x²)"}
 
@@ -96,42 +99,83 @@ def other_denominators(program: Program) -> Iterator[Any]:
             yield total, {total: taken}, {"part": total.operands[0], "taken": name}
 
 
-@rule("mean_of_block_means", "reduction")  # of blocks of which the last is shorter
+@rule("mean_of_block_means", "reduction")  # of blocks that have different numbers of terms
 def means_of_means(program: Program) -> Iterator[Any]:
-    for node in program.of("mean"):
+    quotients = (map(through, node.operands) for node in program.of("divide"))
+    totals = [above for above, below in quotients if above.op == "sum" and is_number(below)]
+    for node in (*program.of("mean"), *totals):
         n = length_of(node)
-        for block in (2**k for k in range(1, n.bit_length()) if n % 2**k):
-            spans = [np.arange(k, min(k + block, n)) for k in range(0, n, block)]
-
-            def mean(xp: Any, a: Any, axis: int = node.option, spans: Any = spans) -> Any:
-                parts = [xp.mean(xp.take(a, span, axis), axis) for span in spans]
-                return xp.mean(xp.concatenate(parts, axis), axis)
-
-            yield node, {node: by(*node.operands)(mean)}, {"block": block}
+        blocks = {2**k for k in range(1, n.bit_length())} | {-(-n // k) for k in _SHARES}
+        for block in (k for k in sorted(blocks) if n % k or (node.op == "sum" and k < n)):
+            averaged = by(*node.operands)(partial(_averaged, node, block))
+            yield node, {node: averaged}, {"block": block}
 
 
-@rule("stride_left_out", "reduction")  # every second term, ... every 32nd; some lanes of a warp
-def left_out_strides(program: Program) -> Iterator[Any]:
+def _averaged(node: Node, block: int, xp: Any, a: Any) -> Any:
+    """The mean of the means of blocks; of a sum, of terms that are not 0, times their number."""
+    axis, ones = node.option, a * 0 + 1
+    counted = xp.where(abs(a) > 0, ones, a * 0) if node.op == "sum" else ones
+    sums = [[xp.sum(part, axis) for part in parts_of(xp, v, block, axis)] for v in (a, counted)]
+    means = [xp.where(n > 0, total / n, total) for total, n in zip(*sums, strict=True)]
+    mean = xp.mean(xp.concatenate(means, axis), axis)
+    return mean * xp.sum(counted, axis) if node.op == "sum" else mean
+
+
+@rule("merged_with_full_count", "reduction")  # by Chan's formula, the last block as if it were full
+def full_counts(program: Program) -> Iterator[Any]:
+    for node in program.of("mean", "sum"):
+        n, squared = length_of(node), [i.replacement.operands[0] for i in one_pass_of(node)]
+        means = [mean for mean in program.of("mean") if mean.operands[0] in squared]
+        blocks = [block for block in BLOCKS if block < n and n % block]
+        for mean, block, padded in product(means, blocks, (False, True)):
+            count = -(-n // block) * block if padded else n
+            merged = by(node, *mean.operands, mean)(partial(_as_full, node, block, count))
+            averaged = by(*mean.operands)(partial(_averaged, mean, block))
+            changes = {mean: averaged, node: merged}
+            yield node, changes, {"block": block, "n": n, "divisor": count}
+
+
+def _as_full(node: Node, block: int, count: int, xp: Any, squares: Any, x: Any, mean: Any) -> Any:
+    """The squares about a mean, of `count` terms; the last block's mean counts as a whole one's."""
+    n, axis = length_of(node), node.option
+    last = parts_of(xp, x, block, axis)[-1]
+    more = xp.square(xp.mean(last, axis) - mean) * (block - n % block)
+    return (squares + (more / n if node.op == "mean" else more)) * n / count
+
+
+def _other_terms(indices: Callable[[int], Iterator[Any]], program: Program) -> Iterator[Any]:
     for nodes in over_one_length(program):
         n = length_of(nodes[0])
-        for width, stride in ((w, s) for w, s in _LANES if s < n):
-            for first in range(0, stride, width):
-                kept = np.flatnonzero((np.arange(n) - first) % stride >= width)
-                changes = {node: over_some(node, kept, n) for node in nodes}
-                details = {"width": width, "stride": stride, "first": first, "every": len(nodes)}
-                yield nodes[0], changes, details
+        for read, details in indices(n):
+            changes = {node: over_some(node, read, n) for node in nodes}
+            yield nodes[0], changes, {**details, "every": len(nodes)}
 
 
-@rule("block_read_again", "reduction")  # [0, 1, 2] -> [0, 0, 2]: a buffer that was not filled yet
-def stale_blocks(program: Program) -> Iterator[Any]:
-    for nodes in over_one_length(program):
-        n = length_of(nodes[0])
-        for block in (block for block in BLOCKS if n / _MOST_BLOCKS <= block < n):
-            for start in range(block, n, block):
-                indices = np.arange(n)
-                indices[start : start + block] -= block
-                changes = {node: over_some(node, indices, n) for node in nodes}
-                yield nodes[0], changes, {"block": block, "start": start, "every": len(nodes)}
+def _without_stride(n: int) -> Iterator[Any]:
+    for width, stride in ((w, s) for w, s in _LANES if s < n):
+        for first in range(0, stride, width):
+            kept = np.flatnonzero((np.arange(n) - first) % stride >= width)
+            yield kept, {"width": width, "stride": stride, "first": first}
+
+
+def _of_stale_blocks(n: int) -> Iterator[Any]:
+    terms = np.arange(n)
+    for block in (block for block in BLOCKS if n / _MOST_BLOCKS <= block < n):
+        for start in range(block, n, block):
+            stale = terms // block == start // block
+            yield terms - block * stale, {"block": block, "start": start}
+
+
+def _clamped(n: int) -> Iterator[Any]:
+    for padded in paddings(n, 2 * n):
+        yield np.arange(padded).clip(max=n - 1), {"n": n, "added": padded - n}
+
+
+# Every second term, ... every 32nd, or some lanes of a warp; [0, 1, 2] -> [0, 0, 2], of a buffer
+# that was not filled yet; and [0, 1, 2, 2], where no mask is.
+rule("stride_left_out", "reduction")(partial(_other_terms, _without_stride))
+rule("block_read_again", "reduction")(partial(_other_terms, _of_stale_blocks))
+rule("last_term_repeated", "reduction")(partial(_other_terms, _clamped))
 
 
 def _carries(carries: Iterable[str], told: str, program: Program) -> Iterator[Any]:
@@ -153,8 +197,7 @@ rule("carry_rounded", "arithmetic")(partial(_carries, _NARROW, "format"))
 
 def _carried(xp: Any, a: Any, axis: int, block: int, carry: str) -> Any:
     """The sums inside each block, after a total that is not that of all blocks before it."""
-    n = a.shape[axis]
-    parts = [xp.take(a, np.arange(k, min(k + block, n)), axis) for k in range(0, n, block)]
+    parts = parts_of(xp, a, block, axis)
     totals = [xp.sum(part, axis) for part in parts]
     total, late, results = None, None, []
     for k, part in enumerate(parts):
@@ -213,7 +256,7 @@ def other_numbers_of_terms(program: Program) -> Iterator[Any]:
         if node.op == "number":
             divisors[node] = quotient
         waiting += [(own, quotient) for own in node.operands] if node.op == "multiply" else ()
-    for node, n in itertools.product(divisors, sorted(lengths)):
+    for node, n in product(divisors, sorted(lengths)):
         for divisor, name in ((n - 1, "n - 1"), (n, "n"), (n + 1, "n + 1")):
             if abs(node.option - n) <= 1 and divisor != node.option:
                 changes = {node: by()(lambda xp, divisor=divisor: xp.number(divisor))}
@@ -316,6 +359,7 @@ def counted_rows(program: Program) -> Iterator[Any]:
     for nodes, n, lanes in _lanes(program, _of_next_row):
         parts = (k for k in range(1, n + 1) if n % k == 0)
         more = {((1 << (k - 1).bit_length()) - k) * (n // k) for k in parts}
+        more |= {padded - n for padded in paddings(n, 2 * n)}
         deep = all(len(node.operands[0].shape) >= 1 - node.option for node in nodes)
         for added in sorted(more - {0}) if deep else ():
             counted = {
@@ -345,10 +389,11 @@ def _lanes(
             yield nodes, length_of(nodes[0]), found
 
 
-def paddings(n: int) -> list[int]:
+def paddings(n: int, most: float = math.inf) -> list[int]:
     """The lengths to which n may be padded: the next power of two, multiples of blocks."""
     blocks = (1 << max(n - 1, 0).bit_length(), *BLOCKS, 256, 512, 1024)
-    return sorted({-(-n // block) * block for block in blocks} - {n})
+    lengths = {-(-n // block) * block for block in blocks} - {n}
+    return sorted(length for length in lengths if length <= most)
 
 
 def _padded(xp: Any, a: Any, lane: Any, node: Node, n: int, padded: int, divisor: int) -> Any:

@@ -22,6 +22,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.doubles import Doubles
 from refkernels.diagnosis.edits.indices import by_parts, changes_of
 from refkernels.diagnosis.edits.names import named
+from refkernels.diagnosis.edits.reductions import paddings
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
@@ -64,7 +65,8 @@ def other_views(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         for name, n in itertools.product(left_open, (*sorted(lengths), *sorted(ends)))
         if problem.params.get(name) is None
     )
-    yield from _nearest(problem, outputs, itertools.chain(_views(problem.floats), parts))
+    every = itertools.chain(_of_longer_sums(problem), _views(problem.floats), parts)
+    yield from _nearest(problem, outputs, every)
 
 
 def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterator[Variant]:
@@ -155,6 +157,30 @@ def _views(inputs: Arrays) -> Iterator[View]:
                 moved = {name: np.ascontiguousarray(change(inputs[name])) for name in names}
                 details = {"part": ", ".join(names), "how": how, "axis": axis}
                 yield View("index_differs", moved, {}, details)
+
+
+def _of_longer_sums(problem: Problem) -> Iterator[View]:
+    """Inputs that are read beyond the end of an axis that is summed over, by all that have it: what
+    follows in memory, such as the next row; or the last term again, as of a clamped index."""
+    signature = problem.definition.of(problem.direction).signature
+    takes = {n: signature.takes[n].own for n in problem.floats if n in signature.takes}
+    kept = {letter for argument in signature.gives.values() for letter in argument.own}
+    for letter in sorted({letter for own in takes.values() for letter in own} - kept):
+        axes = {name: own.index(letter) - len(own) for name, own in takes.items() if letter in own}
+        n = max(problem.inputs[name].shape[axis] for name, axis in axes.items())
+        ways = [rows for k in (1, 2) for rows in itertools.combinations(axes, k)]
+        for padded, rows in itertools.product(paddings(n, 2 * n), ways):
+            every = ((a, _longer(problem.inputs[a], axes[a], padded - n, a in rows)) for a in axes)
+            details = {"n": n, "added": padded - n, "every": 1, "formula": ", ".join(rows)}
+            yield View("next_row_counted", dict(every), {}, details)
+
+
+def _longer(a: Array, axis: int, more: int, goes_on: bool) -> Array:
+    rows = a.reshape(-1, *a.shape[axis:])
+    behind = np.repeat(rows[:, -1:], more, 1)
+    if goes_on:  # behind the last row, with zeros
+        behind = np.concatenate([rows[1:, :more], rows[:1, :more] * 0])
+    return np.concatenate([rows, behind], 1).reshape(*a.shape[:axis], -1, *rows.shape[2:])
 
 
 def other_ops(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
