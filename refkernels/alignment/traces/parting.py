@@ -38,7 +38,7 @@ def varied(told):
 
 def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     """(description, edits) of the edit of `side` that makes most of `other`'s values, or None;
-    `like`: only of calls of this one's function and place, as a loop makes them again.
+    `like`: only of calls of this one's function and line, as the next block makes them again.
 
     None can make more than `other`'s own value in its place: an edit that makes as many ends the
     search, and where none does, that replacement is what is known. One behind which `side` cannot
@@ -50,8 +50,8 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     listened = {slot for slot, told in enumerate(side.told) if heard.find(told)}
     own = sorted(makers(side, mine), key=lambda call: listened.isdisjoint(
         side.run.needs[call.index]))  # fmt: skip
-    same = like and (like.function, place(like))
-    calls = [call for call in own[:PLACES] if same in (None, (call.function, place(call)))]
+    same = like and (like.function, like.file, like.line)
+    calls = [c for c in own[:PLACES] if same in (None, (c.function, c.file, c.line))]
     if not calls or not shown:
         return None
     stop = max(side.run.made[s][0] for s in sinks if isinstance(side.run.made[s], tuple)) + 1
@@ -325,7 +325,7 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             pair.refresh(b)
             continue
         first, forms = first_of(b, its), {a: None, b: None}
-        if again is not None:  # a loop's next step, most often
+        if again is not None:  # a loop's next step or the next block, most often
             side, other = (a, b) if again[0] is a else (b, a)
             forms[side] = search(pair, side, other, sinks_of(side), sinks_of(other), *again[1:])
         if all(map(is_replacement, forms.values())):
