@@ -1,10 +1,9 @@
 """Numbers that are solved for: another value of a constant, a floor, a ceiling, a filter's cut.
 
 A *knob* is a family of edits, one for each value. Newton's method goes from some starts to what
-most elements ask for, and ever smaller steps to what comes nearest. What fits is an *interval*,
-outwards to where the answer would cost some bits more; it costs as many bits as values of that
-precision can be told apart. Proof speaks of it: a usual number is named where exactly one lies in
-it.
+most elements ask for, and small steps to what comes nearest. What fits is an *interval*, outwards
+to where the answer would cost some bits more; it costs as many bits as values of that precision can
+be told apart. Proof speaks of it: a usual number is named where exactly one lies in it.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ _LIMITED = frozenset(
     )
 )
 _REFINEMENTS, _PARTS = 60, 6
+_NOTHING = 2.0**-30  # a value beside 0
 _FAR = 4.0  # times the largest size: a limit beyond it is none
 WORSE = 10.0  # bits: where a value no longer fits
 _OF_ONE = 2.5  # and of each element, where they are few
@@ -307,6 +307,8 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
     for share, precision in _IN_STEPS if stepped else _LADDER:
         if at(best) - rounded > share * (most - rounded):
             return None
+        if abs(best - knob.present) <= target.rounding * abs(best):  # kernels round both alike
+            precision = max(precision, target.rounding / 4.0)
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
@@ -403,10 +405,8 @@ def _newton(
 def _refined(best: float, at: Callable[[float], float], step: float, precision: float) -> float:
     """A better value nearby: the step is a quarter where neither neighbour is better."""
     for _ in range(_REFINEMENTS):
-        if step <= abs(best) * precision:
+        if step <= (abs(best) or _NOTHING) * precision:
             break
         nearest = min((best - step, best, best + step), key=at)
-        if nearest == best:
-            step /= 4.0
-        best = nearest
+        best, step = nearest, step / 4.0 if nearest == best else step
     return best
