@@ -93,9 +93,8 @@ def share(problem: Problem, output: str, first: Array, second: Array) -> float:
         return 0.5
     differences = (a - b)[usable] / scale
     own_error = ((a - reference.hi) - reference.lo)[usable] / scale
-    return float(
-        np.clip(np.sum(own_error * differences) / np.sum(differences * differences), 0.0, 1.0)
-    )
+    part = np.sum(own_error * differences) / np.sum(differences * differences)
+    return float(np.clip(part, 0.0, 1.0))
 
 
 def _misplaced(got: Array, rounded: Array) -> int:

@@ -178,7 +178,11 @@ class Observed:
         if prediction.against is not None:
             differ &= np.logical_not(same(self.got, prediction.against))
         saved = np.where(self.units.chosen(differ), self.lengths - length, 0.0)
-        return self.units.gained(saved).clip(max=most)
+        gained = self.units.gained(saved).clip(max=most)
+        # Many an edit overflows where the kernel does: what is no number says as much as one unit.
+        special = self.units.any(self.units.chosen(np.isfinite(self.right) > np.isfinite(self.got)))
+        share = units.CAP / max(float(np.sum(gained[special])), units.CAP)
+        return np.where(special, gained * share, gained)
 
     @property
     def right(self) -> Array:

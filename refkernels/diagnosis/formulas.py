@@ -102,9 +102,7 @@ def chance_agreement(
     counted = units.of(problem, name)
     listed = (answer[name] for answer in answers if name in answer)
     distinct = {array.tobytes(): array for array in listed if array.shape == got.shape}.values()
-    apart = (
-        counted.any(counted.chosen(np.logical_not(evidence.same(got, array)))) for array in distinct
-    )
+    apart = (counted.any(counted.chosen(~evidence.same(got, array))) for array in distinct)
     shares = [1.0 - float(np.mean(wrong)) for wrong in apart if wrong.any()]
     any_order = (sum(shares) + 1.0) / (len(shares) + 2.0)
     return evidence.agreement(shares), max(evidence.agreement(shares, counted.count), any_order)

@@ -150,8 +150,7 @@ def test_fail_on_takes_the_levels_and_nothing_else(tmp_path: Path) -> None:
 def test_a_framework_that_fails_ends_with_1_and_the_report_says_on_what(tmp_path: Path) -> None:
     case = ["--case", "sin/array_size[n=1,seed=0]", "--dtype", "float32"]
     frameworks = ["--framework", "fake_exception", "--framework", "fake_correct"]
-    ran = refkernels_says("measure", *case, *frameworks, "--out", tmp_path)
-    assert ran.exit_code == 1
+    assert refkernels_says("measure", *case, *frameworks, "--out", tmp_path).exit_code == 1
     assert "planted: the first line" in (tmp_path / "report.md").read_text(encoding="utf-8")
     again = refkernels_says("measure", *case, *frameworks, "--out", tmp_path, "--resume")
     assert again.exit_code == 1  # nothing to do, and the fault is still there
@@ -159,8 +158,7 @@ def test_a_framework_that_fails_ends_with_1_and_the_report_says_on_what(tmp_path
 
 def test_a_framework_asked_for_by_name_and_missing_ends_with_1(tmp_path: Path) -> None:
     frameworks = ["--framework", "fake_missing", "--framework", "fake_correct"]
-    ran = refkernels_says("measure", *SMALL, *frameworks, "--out", tmp_path)
-    assert ran.exit_code == 1
+    assert refkernels_says("measure", *SMALL, *frameworks, "--out", tmp_path).exit_code == 1
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "refkernels env create fake_missing" in markdown.replace("\\_", "_")
 

@@ -92,8 +92,7 @@ def test_no_sentence_of_the_sources_names_a_command_outside_of_backticks() -> No
         for line in path.read_text(encoding="utf-8").splitlines():
             for place in re.finditer(rf"refkernels ({names})\b", line):
                 looked_at += 1
-                before = line[: place.start()]
-                assert before.endswith(("`", "# ")), f"{path}: {line}"
+                assert line[: place.start()].endswith(("`", "# ")), f"{path}: {line}"
     assert looked_at >= 15
 
 

@@ -55,12 +55,10 @@ def test_several_ops_frameworks_and_formats_in_one_call(tmp_path: Path) -> None:
     assert sweeps["sin", "fake_exception"]["status"] == "incomplete"
     assert sweeps["cos", "fake_exception"]["status"] == "ok"
     page = (out / "sweep.html").read_bytes()
-    again = CliRunner().invoke(app, ["report", str(out)])
-    assert again.exit_code == 0
+    assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
     assert (out / "sweep.html").read_bytes() == page
     refused = refkernels_says(*arguments)
     assert refused.exit_code == 2
     assert "already holds a sweep: add --resume" in refused.stderr
-    resumed = refkernels_says(*arguments, "--resume")
-    assert resumed.exit_code == 1
+    assert refkernels_says(*arguments, "--resume").exit_code == 1
     assert (out / "sweep.html").read_bytes() == page

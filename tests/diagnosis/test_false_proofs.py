@@ -327,6 +327,15 @@ def test_one_rounding_that_all_rows_share_is_one_number() -> None:
     assert not sure_of("nll", {**inputs, "weight": weight}, dx, {}, "backward")
 
 
+def test_overflows_prove_no_two_edits() -> None:
+    """A softmax without its maximum, of exponentials in float16: NaN, and 0 beside infinities."""
+    x = (8 * normal(12, 200)).astype(np.float16)
+    with np.errstate(all="ignore"):
+        e = np.exp(x.astype(F)).astype(np.float16).astype(F)
+        y = (e / e.sum(-1, keepdims=True)).astype(np.float16)
+    assert sure_of("softmax", {"x": x}, y) <= {"no_shift", "early_overflow"}
+
+
 def test_bits_of_two_moments_prove_nothing_that_the_param_refutes() -> None:
     """Adam's moments lack a decay that the step has in a way that no hypothesis has."""
     param, grad, m = normal(3, 48, seed=4)

@@ -38,8 +38,7 @@ def test_a_kernel_of_one_integer_format_is_judged_in_it(tmp_path: Path) -> None:
     assert "a=int8, b=int8" in "".join(lines(judgement.to_dict(), ""))
     page = tmp_path / "undeclared.md"
     words = ["judge", INT8, "--level", "quick", "--seed", str(SEED), "--out", str(page)]
-    undeclared = CliRunner().invoke(app, words)
-    assert undeclared.stdout.endswith(f"\nWritten: {page}\n")
+    assert CliRunner().invoke(app, words).stdout.endswith(f"\nWritten: {page}\n")
     assert "not enough shown" in page.read_text("utf-8")
 
 

@@ -434,8 +434,7 @@ def test_a_query_without_keys_may_give_0_or_nan_and_no_other_query_may(way: Any)
     assert challenge.fault(right) is None
     assert challenge.fault({n: a.astype(np.float32) for n, a in nan.items()}) is None
     first = attention.names(way)[0]
-    everywhere = {**right, first: np.full_like(right[first], np.nan)}
-    assert challenge.fault(everywhere) is not None
+    assert challenge.fault({**right, first: np.full_like(right[first], np.nan)}) is not None
 
 
 @pytest.mark.parametrize("row", [0.0, np.nan])

@@ -63,8 +63,7 @@ def outside(op: str, inputs: Arrays, got: np.ndarray, decimals: int) -> np.ndarr
     printed = intervals(text.tensors(shown("y", got, decimals))[0])
     record = registry.get(op)
     asked = reach.PrintedQuestion(record, "forward", box, record.params)
-    right = reach.reach(asked, formats.of(got))
-    return verdict.outside(printed, right[record.outputs[0]])
+    return verdict.outside(printed, reach.reach(asked, formats.of(got))[record.outputs[0]])
 
 
 @pytest.mark.parametrize("op", DRAWS)
@@ -208,8 +207,7 @@ def test_inputs_that_may_be_exact_are_judged_as_exact_too() -> None:
     thread = "x = [[0.5, 1.5]]\nout = [[0.2600, 0.7400]]"
     answer = verdict.explain_printed("softmax", text.tensors(thread))
     assert answer["kernels"]["kernel"]["outputs"]["y"]["verdict"] == "within"
-    exact = answer["if_exact"]["kernels"]["kernel"]["outputs"]["y"]
-    assert exact["verdict"] == "wrong"
+    assert answer["if_exact"]["kernels"]["kernel"]["outputs"]["y"]["verdict"] == "wrong"
 
 
 ONEFLOW = """

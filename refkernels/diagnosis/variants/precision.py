@@ -156,9 +156,8 @@ def _only_rounded(problem: Problem, output: str, got: Array, format: Format) -> 
     """Whether every element may be an ordinary float64 answer, rounded to the format once."""
     right = np.asarray(problem.truth.reference[output])
     with np.errstate(invalid="ignore", over="ignore"):
-        limit = (
-            problem.truth.bound[output] + ulp(np.maximum(np.abs(right), np.abs(got)), format) / 2
-        )
+        size = np.maximum(np.abs(right), np.abs(got))
+        limit = problem.truth.bound[output] + ulp(size, format) / 2
         beyond = np.abs(got - right) > limit
     return not np.any(beyond & np.isfinite(right) & np.isfinite(got))
 
