@@ -43,7 +43,6 @@ _LIMITED = frozenset(
     )
 )
 _REFINEMENTS, _PARTS = 60, 6
-_NOTHING = 2.0**-30  # a value beside 0
 _FAR = 4.0  # times the largest size: a limit beyond it is none
 WORSE = 10.0  # bits: where a value no longer fits
 _OF_ONE = 2.5  # and of each element, where they are few
@@ -405,7 +404,7 @@ def _newton(
 def _refined(best: float, at: Callable[[float], float], step: float, precision: float) -> float:
     """A better value nearby: the step is a quarter where neither neighbour is better."""
     for _ in range(_REFINEMENTS):
-        if step <= (abs(best) or _NOTHING) * precision:
+        if step <= (abs(best) or 2.0**-30) * precision:
             break
         nearest = min((best - step, best, best + step), key=at)
         best, step = nearest, step / 4.0 if nearest == best else step

@@ -165,6 +165,7 @@ def _of_longer_sums(problem: Problem) -> Iterator[View]:
     signature = problem.definition.of(problem.direction).signature
     takes = {n: signature.takes[n].own for n in problem.floats if n in signature.takes}
     kept = {letter for argument in signature.gives.values() for letter in argument.own}
+    kept |= {x for n, own in takes.items() if problem.inputs[n].ndim < len(own) for x in own}
     for letter in sorted({letter for own in takes.values() for letter in own} - kept):
         axes = {name: own.index(letter) - len(own) for name, own in takes.items() if letter in own}
         n = max(problem.inputs[name].shape[axis] for name, axis in axes.items())
