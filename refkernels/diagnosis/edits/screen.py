@@ -69,13 +69,13 @@ class _Quiet(Doubles):
 
 
 class _Tape(Gradient):
-    """Of the same value, it has the same leaf; of the same movement, the same indices. What was
-    repeated is pulled back as any share of a smaller argument is."""
+    """Of the same value, it has the same leaf; of a movement that comes often, the same indices.
+    What was repeated is pulled back as any share of a smaller argument is."""
 
     def __init__(self, below: Doubles) -> None:
         super().__init__(below)
         self.leaves: dict[int, Taped] = {}
-        self.moved = functools.cache(super().moved)  # type: ignore[method-assign]
+        self.moved = functools.lru_cache(256)(super().moved)  # type: ignore[method-assign]
 
     def broadcast(self, a: Any, shape: Any) -> Taped:
         return Taped(self, self.below.broadcast(a.value, shape), (a,), lambda g: (g,))
