@@ -151,8 +151,8 @@ def index(c: Any, x: Any, indices: Any) -> Any:
 
 
 def gather(c: Any, x: Any, dim: int, places: Any, *_: Any) -> Any:
-    if not x.shape:
-        return c.broadcast(x, c.shape)
+    if not x.shape or 0 in places.shape:  # places of none have any number of axes
+        return c.broadcast(c.number(0) if x.shape else x, c.shape)
     return index(c, x, _grid(places, dim))
 
 
@@ -187,8 +187,7 @@ def index_put(c: Any, x: Any, indices: Any, values: Any, accumulate: bool = Fals
         place = flat[known]
         part = c.broadcast(values, place.shape)
         if accumulate:
-            part = c.value(part)
-            parts.append(part if mask is None else c.where(mask, part, c.number(0)))
+            parts.append(c.value(part) if mask is None else c.where(mask, part, c.number(0)))
             places.append(place)
             continue
         if mask is not None:
@@ -211,13 +210,15 @@ def scatter(
     c: Any, x: Any, dim: int, places: Any, source: Any, *_: Any, accumulate: bool = False
 ) -> Any:
     """x with the elements of source, or a number, at places of an axis; one after the other."""
-    region = tuple(slice(0, n) for n in places.shape)
-    if not x.shape:
-        return c.value(x) + c.value(source) if accumulate else c.value(source)
+    if 0 in places.shape:
+        return x
+    if not x.shape:  # a row of one
+        rows = (a if isinstance(a, int | float) else c.reshape(a, (-1,)) for a in (places, source))
+        return c.reshape(scatter(c, c.reshape(x, (1,)), 0, *rows, accumulate=accumulate), ())
     if isinstance(source, int | float):
         source = np.asarray(source) if isinstance(x, np.ndarray) else c.value(source)
     else:
-        source = c.move(lambda a: a[region], source)
+        source = c.move(lambda a: a[tuple(map(slice, places.shape))], source)
     source = c.broadcast(source, places.shape)
     if accumulate or isinstance(places, np.ndarray):
         return index_put(c, x, _grid(places, dim), source, accumulate)
@@ -246,6 +247,5 @@ def combined(c: Any, x: Any, dim: int, at: Any, source: Any, way: str, own: bool
             number[grid] = 1
         return x
     np.add.at(number, tuple(_grid(at, dim)), 1)
-    start = x if own else scatter(c, x, dim, at, 0)
-    total = scatter(c, start, dim, at, source, accumulate=True)
+    total = scatter(c, x if own else scatter(c, x, dim, at, 0), dim, at, source, accumulate=True)
     return total if way == "sum" else total / c.array(np.maximum(number, 1))

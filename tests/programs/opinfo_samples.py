@@ -1,9 +1,9 @@
 """Run in torch's interpreter: blocks of models, and samples of PyTorch's OpInfo, as programs, with
 torch's answers.
 
-    python opinfo_samples.py EXPORTER.py KEPT.txt OUT MOST
+    python opinfo_samples.py EXPORTER.py KEPT.txt OUT FIRST STEP MOST
 
-Of each block, and of up to MOST samples in float64 of every operator of the data base: OUT/k.json
+For every STEP-th operator of the data base from FIRST on, up to MOST samples of float64: OUT/k.json
 with the program, OUT/k.npz with its arrays, the inputs x0, x1, ..., the outputs y0, y1, ..., the
 cotangent dy of y0, and its gradients g0, g1, ... by the inputs of floats.
 """
@@ -19,7 +19,12 @@ from pathlib import Path
 import numpy as np
 import programs_of_users as users
 import torch
-from torch.utils import _pytree as pytree
+
+# torch's own tests need it for strings that they keep in their sources, which samples are not.
+sys.modules.setdefault("expecttest", types.ModuleType("expecttest")).TestCase = unittest.TestCase
+
+from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
+from torch.utils import _pytree as pytree  # noqa: E402
 
 LARGEST = 20_000
 
@@ -75,28 +80,18 @@ def program_of(function, tensors, exporter, kept):
     return document, arrays
 
 
-def operators():
-    """The data base, whose import takes seconds."""
-    # torch's own tests need it for strings that they keep in their sources, which samples are not.
-    expected = sys.modules.setdefault("expecttest", types.ModuleType("expecttest"))
-    expected.TestCase = unittest.TestCase
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    return op_db
-
-
-def samples(exporter, kept, most):
+def samples(exporter, kept, first, step, most):
     """The name of each sample, and what `program_of` makes of it."""
     for kind in users.BLOCKS:
         torch.manual_seed(0)
         x = torch.randn(2, 5, 12, dtype=torch.float64)
         yield kind.__name__, block_of(kind(), x, exporter, kept)
-    for op in operators() if most else ():
+    for op in op_db[int(first) :: int(step)]:
         if torch.float64 not in op.dtypes:
             continue
         torch.manual_seed(0)
         for place, sample in enumerate(op.sample_inputs("cpu", torch.float64)):
-            if place >= most:
+            if place >= int(most):
                 break
             try:
                 found = sample_of(sample, op, exporter, kept)
@@ -108,13 +103,13 @@ def samples(exporter, kept, most):
             yield f"{op.name}{variant}[{place}]", found
 
 
-def main(exporter_file, kept_file, out, most):
+def main(exporter_file, kept_file, out, *numbers):
     warnings.simplefilter("ignore")
     spec = importlib.util.spec_from_file_location("exporter", exporter_file)
     exporter = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(exporter)
     kept = frozenset(Path(kept_file).read_text().split())
-    found = samples(exporter, kept, int(most))
+    found = samples(exporter, kept, *numbers)
     for number, (name, (document, arrays)) in enumerate(found):
         (Path(out) / f"{number}.json").write_text(json.dumps({**document, "sample": name}))
         np.savez(Path(out) / f"{number}.npz", **arrays)

@@ -427,6 +427,11 @@ def test_numbers_that_meet_at_a_place_are_combined() -> None:
     for way, y in right.items():
         op = documents.single("scatter_reduce.two", ["x", 0, "i", "s", *way], (3,), **given)
         assert op.evaluate("forward", given, {})["y"].hi.tolist() == y, way
+    one = {"x": np.array(4, np.float32), "i": np.array([0]), "s": np.float32([3])}
+    none = {**one, "i": np.zeros((2, 0), int), "s": np.zeros((2, 0), np.float32)}
+    for name, own, total in (("_add.default", one, 7), (".src", one, 3), ("_add.default", none, 4)):
+        op = documents.single(f"scatter{name}", ["x", 0, "i", "s"], (), **own)
+        assert op.evaluate("forward", own, {})["y"].hi == total
 
 
 def test_a_convolution_by_pieces_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
