@@ -5,10 +5,12 @@ from typing import Any
 
 import flint
 import numpy as np
+from context_rules import arb_of
 
 from refkernels.arithmetic import formats
-from refkernels.contexts import RoundedArithmetic
+from refkernels.contexts import Arb, Bound, RoundedArithmetic
 from refkernels.contexts import functions as proven
+from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.working import data
 
 LOG2E = 1.4426950408889634
@@ -152,3 +154,26 @@ def inputs_of_rules(rng: np.random.Generator, format: str, shape: tuple[int, ...
     off = [abs(z - Fraction(m)) for z, m in zip(exact, mid.tolist(), strict=True)]
     radius = np.array([np.nextafter(float(d), np.inf) if d else 0.0 for d in off])
     return tuple(part.reshape(shape) for part in (stored, mid, radius, error)), exact
+
+
+def attacked(
+    rule: Any, arity: int, format: str, rng: np.random.Generator, shape: tuple[int, ...]
+) -> int:
+    """How many answers of kernels to inexact arguments have a finite bound: none exceeds it."""
+    reading = Bound(format)
+    stored, exact, bounds, compared = [], [], [], 0
+    for _ in range(arity):
+        (x, mid, radius, error), z = inputs_of_rules(rng, format, shape)
+        stored.append(x)
+        exact.append(z)
+        bounds.append(BoundValue(reading, reading.ball.value(mid, radius), error))
+    bound = rule(reading, *bounds)
+    with Arb(2000 if format == "float64" else 700) as arb:
+        truth = rule(arb, *(arb_of(z, shape, arb) for z in exact))
+        for option in kernels(format, None, False, reading.limit):
+            kernel = kernel_of(option, format)
+            got = rule(kernel, *(kernel.array(x) for x in stored))
+            places, _ = exceeds(delivered(got, format), truth, bound.error)
+            assert places == [], (option, places[:5])
+            compared += int(np.isfinite(bound.error).sum())
+    return compared
