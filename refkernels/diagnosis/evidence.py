@@ -180,7 +180,7 @@ class Observed:
         saved = np.where(self.units.chosen(differ), self.lengths - length, 0.0)
         gained = self.units.gained(saved).clip(max=most)
         # Many an edit overflows where the kernel does: what is no number says as much as one unit.
-        special = self.units.any(self.units.chosen(np.isfinite(self.right) > np.isfinite(self.got)))
+        special = self.units.any(self.units.chosen(np.isnan(self.got) & np.isfinite(self.right)))
         share = units.CAP / max(float(np.sum(gained[special])), units.CAP)
         return np.where(special, gained * share, gained)
 

@@ -55,8 +55,8 @@ square = lambda a, b: np.where(a * a + b * b > 0, a * a + b * b, 1.0)  # noqa: E
 fault("zero_where_undefined", lambda a, b, dy: (dy * b / square(a, b), -dy * a / square(a, b)))
 tiny = np.float32(1e-40) * RNG.uniform(0.1, 1.0, 50).astype(np.float32)
 fault = of("log", {"x": np.concatenate([tiny, RNG.uniform(0.1, 9.0, 200).astype(np.float32)])})
-least = np.finfo(np.float32).tiny
-fault("flush_to_zero", lambda x: np.log(np.where(x < least, 0.0, x.astype(float))), inputs="x")
+least, ln_2 = np.finfo(np.float32).tiny, np.log(np.float32(2.0))
+fault("flush_to_zero", lambda x: ln_2 * np.log2(np.where(x < least, 0 * x, x)), inputs="x")
 
 
 def added_with_flushes(a: Array, b: Array) -> Array:
