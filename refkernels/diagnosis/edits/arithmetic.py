@@ -23,6 +23,7 @@ from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Node, apply
 from refkernels.contexts.working import data
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by, is_number, rule
+from refkernels.diagnosis.edits.exponentials import parts_of
 from refkernels.diagnosis.edits.reductions import length_of, over_some
 
 _XP = Doubles()
@@ -217,8 +218,7 @@ def _in_groups(node: Node, groups: int, format: str, xp: Any, a: Any) -> Any:
     more = (*a.shape[:axis], -n % groups, *a.shape[axis:][1:])
     padded = xp.concatenate([a, xp.broadcast(xp.number(0), more)], axis)
     total = xp.number(0)
-    for start in range(0, n, groups):
-        terms = xp.take(padded, np.arange(start, start + groups), axis)
+    for terms in parts_of(xp, padded, groups, axis):
         total = _rounded(xp, total + terms, formats.get(format))
     return xp.sum(total, axis) / xp.number(n if node.op == "mean" else 1)
 
