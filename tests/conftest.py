@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hunting import EXAMPLES, HUNT, LEFT, left_out
+from hunting import ALL, EXAMPLES, HUNT, LEFT, left_out
 from hypothesis import HealthCheck, settings
 from plain_interpreter import PlainInterpreter
 from presence import missing
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Files that ask frameworks, or whose tests share explanations, come first: of several
     processes, the one that has the first tests starts the frameworks and explains, and the others
     take from its last ones."""
-    if "REFKERNELS_HUNT" not in os.environ and not all("::" in name for name in config.args):
+    if not (ALL or all("::" in name for name in config.args)):
         left = set(left_out(items))
         items[:] = [item for item in items if item not in left]
         LEFT["rows"] += len(left)

@@ -1,9 +1,7 @@
 """How far tests search: a run draws a few examples of each kind, and `make hunt` many more. Where
-a claim is made of many alike, a run tries some of each kind, and `make hunt` all (`one_in`).
-
-Of the rows of the tests in tests/sampled.txt a run asks one in so many, and says at its end how
-many it left out; `make all-tests` asks all, and so does a hunt. A test that is asked for by its
-name (file::test) is asked in full.
+a claim is made of many alike, a run tries some of each kind (`one_in`, and the rows of the tests in
+tests/sampled.txt), and says at its end how many it left out; `make all-tests` asks all, and so does
+a hunt. A test of that table that is asked for by its name (file::test) is asked in full.
 
 REFKERNELS_HUNT=10 multiplies the examples by 10, and REFKERNELS_HUNT=1 is `make all-tests`.
 REFKERNELS_FUZZ_SEED=new draws others; a failure names the seed that draws the same again.
@@ -22,7 +20,7 @@ import pytest
 T = TypeVar("T")
 
 LEFT = {"rows": 0}  # out of this run
-HUNT = int(os.environ.get("REFKERNELS_HUNT", "1"))
+HUNT, ALL = int(os.environ.get("REFKERNELS_HUNT", "1")), "REFKERNELS_HUNT" in os.environ
 EXAMPLES = 30 * HUNT  # Hypothesis's, where a test does not say how many
 
 
@@ -45,28 +43,21 @@ def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     return left
 
 
-def sampled(share: int, examples: Iterable[T]) -> list[T]:
-    """One of so many rows, where all of them would be prepared at once, or are no tests by name."""
-    rows = list(examples)
-    kept = rows if "REFKERNELS_HUNT" in os.environ else rows[::share]
-    LEFT["rows"] += len(rows) - len(kept)
-    return kept
-
-
 def one_in(
     count: int, examples: Iterable[T], kind: Callable[[T], Hashable] = lambda example: None
 ) -> list[T]:
-    """Of each kind of examples, the first of every so many; in a hunt, all of them."""
+    """Of each kind of examples, the first of every so many; where all rows are asked, all."""
     chosen, seen = [], Counter[Hashable]()
     for example in examples:
-        if HUNT > 1 or seen[kind(example)] % count == 0:
+        if ALL or seen[kind(example)] % count == 0:
             chosen.append(example)
         seen[kind(example)] += 1
+    LEFT["rows"] += seen.total() - len(chosen)
     return chosen
 
 
 def one_way(passes: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Of each op's passes, forward of one op and backward of the next; in a hunt, all of them."""
+    """Of each op's passes, forward of one op and backward of the next; or all (`one_in`)."""
     by_op: dict[str, list[tuple[str, str]]] = {}
     for op, direction in passes:
         by_op.setdefault(op, []).append((op, direction))

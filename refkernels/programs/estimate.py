@@ -56,11 +56,10 @@ def estimated(
         sharper = _estimates(formulas, inputs, names)
         count = 0
         for name, estimate in sharper.items():
-            replaced = wide(answers[name]) & (estimate.radius < answers[name].radius)
-            count += int(replaced.sum())
-            flat, places = answers[name].reshape(-1), np.flatnonzero(replaced)
-            flat = flat.replace(places, estimate.reshape(-1)[places])
-            answers[name] = flat.reshape(answers[name].shape)
+            sharper_there = wide(answers[name]) & (estimate.radius < answers[name].radius)
+            places = np.flatnonzero(sharper_there)
+            count += places.size
+            answers[name] = answers[name].replace(places, estimate.reshape(-1)[places])
         if count:
             warnings.warn(
                 f"{formulas.name}: {count} exact values are estimated, by float64 "

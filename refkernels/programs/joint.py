@@ -89,9 +89,8 @@ def compared(op: Op, forms: Mapping[str, Callable[..., Any]], dtype: str, why: s
             _warn(f"{op.name}: gradients are the framework's, not the derivatives: {counts}.")
             sharp = formulas.certified("backward", forms["joint"], inputs, {}, certify)
             for name in told:
-                flat, places = answers[name].reshape(-1), np.flatnonzero(apart[name])
-                flat = flat.replace(places, sharp[name].reshape(-1)[places])
-                answers[name] = flat.reshape(answers[name].shape)
+                places = np.flatnonzero(apart[name])
+                answers[name] = answers[name].replace(places, sharp[name].reshape(-1)[places])
         return answers
 
     return replace(op, backward=answer)

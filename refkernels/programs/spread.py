@@ -7,10 +7,10 @@ eighth of that of an output's finite values, every element is limited by
 
 so that the bound gives the proportions and the readings the size; where it is infinite, by 4 times
 the largest error. That is a statistic, no proof, and `StatisticalWarning` says so, with the calls
-that widened the bound most. 4 is the factor above which an error is called unusual (docs/math.md):
-right kernels are below 2. Where a kernel may choose another place than the exact one, its error is
-a step that readings need not show: there the bound stays. What a reading leaves the range for keeps
-its bound too, and elements that have nothing to do with each other: their RMS says nothing.
+that widened the bound most. Above 4 an error is called unusual (docs/read-a-report.md): right
+kernels are below 2. Where a kernel may choose another place than the exact one, its error is a step
+that readings need not show: there the bound stays. What a reading leaves the range for keeps its
+bound too, and elements that have nothing to do with each other: their RMS says nothing.
 """
 
 from __future__ import annotations
@@ -42,10 +42,14 @@ FACTOR, SHARE = 4.0, 1 / 8
 
 
 class _OtherWays(RoundedArithmetic):
-    """Which takes the second of two ways."""
+    """Which takes the second of two ways, and whose functions are off by an ulp, as libraries'."""
 
     def either(self, a: Value, b: Value) -> Value:
         return b
+
+    def primitive(self, name: str, a: Value) -> Any:
+        value = super().primitive(name, a)
+        return value if name == "sqrt" else value * self.number(1 + 2 * self.format.u)
 
 
 READINGS: tuple[dict[str, Any], ...] = (
@@ -147,33 +151,31 @@ class Traced(Whole):
         """The bounds and sizes of outputs, the vague bounds replaced by what readings allow."""
         if self.steps is None:
             return dict(bounds)
-        whole = {n: bounds[n] for n in bounds if self.steps and n not in self.steps}
-        bounds = {n: bounds[n] for n in bounds if n not in whole}
-        exact = self._read(PLAIN, question, tuple(bounds))
+        floats = tuple(name for name in bounds if not self.steps or name in self.steps)
+        exact = self._read(PLAIN, question, floats)
         if xp.storage.format == BINARY64:
-            sharper = self._read(MIDDLES, question, tuple(bounds))  # which know no NaN
+            sharper = self._read(MIDDLES, question, floats)  # which know no NaN
             exact = {n: np.where(np.isfinite(y), sharper[n], y) for n, y in exact.items()}
-        known = {name: np.isfinite(exact[name]) for name in bounds}
+        known = {name: np.isfinite(y) for name, y in exact.items()}
         sizes = {n: (_rms(bounds[n][0][k]), _rms(exact[n][k])) for n, k in known.items()}
         vague = tuple(name for name, (bound, size) in sizes.items() if not bound <= SHARE * size)
         if not vague:
-            return {**bounds, **whole}
+            return dict(bounds)
         errors = {name: np.zeros(exact[name].shape) for name in vague}
-        for options in READINGS:  # the last two take the other ways, with an FMA and without
+        for options in READINGS:  # the last two: other ways, with an FMA and without
             way = _OtherWays if options in READINGS[-2:] else RoundedArithmetic
             working = way(xp.working.format, xp.storage.format, **options)
             for name, values in self._read(readings.working(working), question, vague).items():
                 known[name] &= np.isfinite(values)
                 with np.errstate(all="ignore"):
-                    error = np.abs(values - exact[name])
-                    error += 2.0**-53 * np.abs(exact[name])  # by which these were rounded
+                    error = np.abs(values - exact[name]) + 2.0**-53 * np.abs(exact[name])
                 errors[name] = np.fmax(errors[name], error)
         widened, settled = self._widened(xp, question, vague)
         warnings.warn(StatisticalWarning(self.title, widened), stacklevel=2)
         for name in vague:  # the others' bound allows for another place
             known[name] &= bounds[name][0] <= settled[name]
         limited = {n: (_limit(bounds[n][0], errors[n], known[n]), bounds[n][1]) for n in vague}
-        return {**bounds, **whole, **limited}
+        return {**bounds, **limited}
 
     def _widened(
         self, xp: Bound, question: Canonical, names: tuple[str, ...]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from captured import HERE, python_of, run_script
-from hunting import sampled
+from hunting import one_in
 
 from refkernels.alignment import align
 from refkernels.alignment.align import conclude
@@ -45,7 +45,7 @@ TIED = {  # a model whose head has its embedding's weights: the verdict, what is
     "squared": ("different", "parts"),  # another loss
     "summed": ("different", "constant"),  # a loss; its labels are padded, where A leaves out a word
 }
-TRIED, PAIRS = sampled(3, MISTAKES), sampled(2, TIED)  # the first pair is of a model with itself
+TRIED, PAIRS = one_in(3, MISTAKES), one_in(2, TIED)  # the first pair is of a model with itself
 MANY = """
 import runpy, sys
 without_compiler, traces, *names = sys.argv[1:]

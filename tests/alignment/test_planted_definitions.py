@@ -70,7 +70,7 @@ ALIKE = (  # the same training: moved by an ulp, by another hand, scaled, in par
     ("ranks_masked", "masked"),
 )
 
-TRIED = one_in(6, PLANTED, lambda name: PLANTED[name][2])  # of each topic; in a hunt all
+TRIED = one_in(6, PLANTED, lambda name: PLANTED[name][2])  # of each topic
 PAIRS = one_in(5, ALIKE)
 CURVES = ("right", "perturbed", "late_schedule")  # whose losses are compared, in more steps
 READ = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hunting import sampled
+from hunting import one_in
 
 from refkernels.alignment import align
 from refkernels.alignment.matching import oriented
@@ -86,7 +86,7 @@ def test_names_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -
             assert group.hyperparameters[key] == pytest.approx(value, rel=1e-6), (name, key)
         assert group.hyperparameters["lr"] == pytest.approx(0.1, rel=1e-6)
         assert all(isinstance(word, str) for word in group.hyperparameters)
-    for name in sampled(3, names):
+    for name in one_in(3, names):
         alignment = align(folder / name, steps=[1])
         assert alignment.verdict.word != "different", page.headline(alignment.to_dict())
         judged = alignment.local[0].judgements

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from captured import answer, run_script
-from hunting import sampled
+from hunting import one_in
 
 from refkernels.alignment import align
 from refkernels.alignment.verdict import decide_alone
@@ -45,7 +45,7 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("less", "itself"): ("different", "`sin`, `sub` of `body.1 (judged_training.py:"),
     ("nothing_dropped", "dropout"): ("different", "`bernoulli`, `div 0.9`, `mul` in"),
 }
-TRIED, TWO = sampled(3, RIGHT), sampled(4, PAIRS)
+TRIED, TWO = one_in(3, RIGHT), one_in(4, PAIRS)
 
 
 @pytest.fixture(scope="module")

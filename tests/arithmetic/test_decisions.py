@@ -1,10 +1,8 @@
 """The quick tests of an interval agree with exact arithmetic on its ends, for every element."""
 
-from collections.abc import Iterator
-
-import numba
 import numpy as np
 import pytest
+from numba_threads import each_number_of_threads
 
 from refkernels.arithmetic import blocks, decisions, formats
 from refkernels.arithmetic.enclosure import Enclosure
@@ -83,19 +81,10 @@ def test_the_quick_answers_are_those_of_the_exact_arithmetic(format: formats.For
         np.testing.assert_array_equal(enclosure.wider_than(limit, format), ~(widths <= limit))
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = numba.get_num_threads()
-    yield
-    numba.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("threads")
 def test_answers_do_not_depend_on_the_threads() -> None:
     enclosure = beside_boundaries(formats.BINARY32, 5 * blocks.BLOCK + 7, seed=6)
     answers = []
-    for number in (1, numba.config.NUMBA_NUM_THREADS):
-        numba.set_num_threads(number)
+    for _ in each_number_of_threads():
         answers.append(
             (
                 enclosure.undecided("float32"),

@@ -2,12 +2,11 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
+from numba_threads import each_number_of_threads
 
 from refkernels import metrology
 from refkernels.arithmetic import formats
@@ -105,18 +104,9 @@ def test_errors_of_an_array_are_those_of_its_elements(format: formats.Format) ->
     np.testing.assert_array_equal(errors.uncertainty, [element[2] for element in elements])
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = numba.get_num_threads()
-    yield
-    numba.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("threads")
 def test_figures_do_not_depend_on_the_threads() -> None:
     got, exact, bound = answers(formats.BINARY32, 5 * TALLIED + 11, seed=3)
     summaries = []
-    for number in (1, numba.config.NUMBA_NUM_THREADS):
-        numba.set_num_threads(number)
+    for _ in each_number_of_threads():
         summaries.append(summarise(got, exact, bound))
     assert repr(dataclasses.asdict(summaries[0])) == repr(dataclasses.asdict(summaries[1]))

@@ -92,7 +92,7 @@ def cause(planted: tuple[str, Direction, int]) -> str:
     return OPS[name].definition.faults[number].cause
 
 
-FAULTS = one_in(len(PLANTED), PLANTED, cause)  # each on one op; `make hunt` tries all
+FAULTS = one_in(len(PLANTED), PLANTED, cause)  # each on one op; `make all-tests` tries all
 
 
 @pytest.mark.parametrize(

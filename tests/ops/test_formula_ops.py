@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import flint
-import numba
 import numpy as np
 import pytest
 from formula_draws import draw
 from formula_suite import DEFINED, OPS, QUESTIONS, each_way, first, questions
 from hunting import HUNT
+from numba_threads import each_number_of_threads
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
@@ -291,20 +291,15 @@ def test_empty_inputs_have_empty_answers(
 
 @each_way
 def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) -> None:
-    op, rng, before = OPS[name], np.random.default_rng(9), numba.get_num_threads()
+    op, rng = OPS[name], np.random.default_rng(9)
     assert op.definition is not None
     takes = op.definition.of(direction).signature.takes.values()
     letters = {letter for argument in takes for letter in argument.own} or {""}
     length = round(500 ** (1 / len(letters)))
     inputs = draw(op, direction, rng, "float32", "normal", ((150,), length))
     assert max(array.size for array in inputs.values()) > 20
-    answers = []
-    try:
-        for threads in (1, before):
-            numba.set_num_threads(threads)
-            answers.append(op.evaluate(direction, inputs, {}, ("rounding", "float32")))
-    finally:
-        numba.set_num_threads(before)
+    certify = ("rounding", "float32")
+    answers = [op.evaluate(direction, inputs, {}, certify) for _ in each_number_of_threads()]
     for output, enclosure in answers[0].items():
         threaded = answers[1][output]
         for part in ("hi", "lo", "radius", "scale"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from formula_draws import draw
 from hunting import HUNT
+from numba_threads import each_number_of_threads
 
 import refkernels
 from refkernels import registry
@@ -160,7 +160,7 @@ def test_generated_kernels_and_numpy_give_one_answer(
     assert compared > 0
 
 
-def _large_loss(threads: int, reduction: str, weighted: bool) -> Any:
+def _large_loss(reduction: str, weighted: bool) -> Any:
     """Cross entropy of logits of which one is masked, and one label ignored."""
     rng = np.random.default_rng(13)
     x = (3.0 * rng.standard_normal((GENERATED // 64, 65))).astype(np.float32)
@@ -168,12 +168,7 @@ def _large_loss(threads: int, reduction: str, weighted: bool) -> Any:
     x[5, 64], target[7] = -np.inf, -100
     weight = rng.uniform(0.5, 2.0, 65).astype(np.float32) if weighted else None
     inputs, params = {"x": x, "target": target, "weight": weight}, {"reduction": reduction}
-    before = numba.get_num_threads()
-    numba.set_num_threads(threads)
-    try:
-        return OPS["cross_entropy"].evaluate("forward", inputs, params)["loss"]
-    finally:
-        numba.set_num_threads(before)
+    return OPS["cross_entropy"].evaluate("forward", inputs, params)["loss"]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -181,11 +176,11 @@ def _large_loss(threads: int, reduction: str, weighted: bool) -> Any:
 def test_a_loss_of_many_rows_is_the_same_by_kernel_by_numpy_and_on_any_number_of_threads(
     reduction: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiled = [_large_loss(n, reduction, weighted) for n in (1, numba.get_num_threads())]
+    compiled = [_large_loss(reduction, weighted) for _ in each_number_of_threads()]
     np.testing.assert_array_equal(*(loss.hi for loss in compiled))
     np.testing.assert_array_equal(*(loss.radius for loss in compiled))
     monkeypatch.setattr(draft, "GENERATED", 1 << 40)
-    by_numpy = _large_loss(1, reduction, weighted)
+    by_numpy = _large_loss(reduction, weighted)
     np.testing.assert_array_equal(compiled[0].hi, by_numpy.hi)  # mids have the same bits
     np.testing.assert_allclose(compiled[0].radius, by_numpy.radius, rtol=2.0**-30)
 

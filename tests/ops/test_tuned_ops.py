@@ -1,10 +1,10 @@
 """The ops with tiers tuned by hand: every case is certified, the plain algorithm keeps to the bound
 and the invariants, and no bit depends on the number of threads."""
 
-import numba
 import numpy as np
 import pytest
 from hunting import one_in
+from numba_threads import each_number_of_threads
 from underflow_attack import error_over_bound
 
 from refkernels import registry
@@ -65,16 +65,12 @@ def test_every_case_is_certified_and_the_plain_algorithm_is_right(name, dtype):
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_no_bit_of_a_function_depends_on_the_number_of_threads(op, direction):
     x = np.random.default_rng(8).uniform(-20, 20, 70_000)
-    before, answers = numba.get_num_threads(), []
-    try:
-        for threads in (1, before):
-            numba.set_num_threads(threads)
-            for inputs in (x, x.astype(np.float32)):
-                arrays = dict.fromkeys(op.takes(direction), inputs)
-                for certify in ("enclosure", ("rounding", "float32")):
-                    answers += op.evaluate(direction, arrays, {}, certify).values()
-    finally:
-        numba.set_num_threads(before)
+    answers = []
+    for _ in each_number_of_threads():
+        for inputs in (x, x.astype(np.float32)):
+            arrays = dict.fromkeys(op.takes(direction), inputs)
+            for certify in ("enclosure", ("rounding", "float32")):
+                answers += op.evaluate(direction, arrays, {}, certify).values()
     assert len(answers) == 8
     for single, threaded in zip(answers[:4], answers[4:], strict=True):
         for part in ("hi", "lo", "radius", "scale"):

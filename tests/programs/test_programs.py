@@ -475,6 +475,23 @@ def test_a_cast_is_rounding_to_a_statistic_too() -> None:
     assert np.all(np.abs(right - op.evaluate("forward", inputs, {})["y"].hi) <= limit)
 
 
+def test_a_statistic_allows_for_functions_that_are_off_by_two_ulp() -> None:
+    """1 + erf(t) of a large negative t shows erf's last digits whole."""
+    op = steps(
+        ("cumsum.default", [{"node": "x"}, 1], "float32"),
+        ("gelu.default", [{"node": "s0"}], "float32"),
+    )
+    x = np.array([[-5.25, 0.0625, 0.0625], [-5.125, 0.0625, 0.0625]], np.float32)
+    total = np.cumsum(x, axis=1)
+    off = np.array([[2.0**-23], [-(2.0**-23)]], np.float32)
+    erf = np.vectorize(math.erf)(total / 2**0.5).astype(np.float32) + off
+    inputs = {"x": x, "w": x}
+    with pytest.warns(StatisticalWarning):
+        limit = op.bound("forward", inputs, {}, formats.BINARY32)["y"]
+    error = np.abs(total / 2 * (1 + erf) - op.evaluate("forward", inputs, {})["y"].hi)
+    assert 0.1 < np.max(error / limit) < 1
+
+
 def test_a_statistic_of_float64_knows_more_than_float64() -> None:
     """All readings of these steps give the same answer, whose errors are not 0."""
     op = steps(
