@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
@@ -108,10 +109,13 @@ class Observation:
         same = (self.got == predicted) | (np.isnan(self.got) & np.isnan(predicted))
         return np.where(same, 0.0, np.where(np.isfinite(bits), bits, _SPECIAL))
 
-    def apart(self, predicted: Doubles64, other: Doubles64) -> float:
-        """The root mean square of what is between two predictions, in usual errors."""
+    def apart(self, predicted: Doubles64, other: Doubles64, right: Doubles64) -> float:
+        """The root mean square of what is between two predictions, in usual errors: those of what
+        is right, as far as elements cancel that do not there."""
         with np.errstate(all="ignore"):
-            errors = (predicted - other) / (ulp(predicted, self.format) * self.units)
+            alike = np.abs(right) * np.nanmedian(np.abs(predicted / right))
+            sizes = np.fmax(np.abs(predicted), alike)
+            errors = (predicted - other) / (ulp(sizes, self.format) * self.units)
         errors = errors[np.isfinite(errors)]
         return float(np.sqrt(np.mean(np.square(errors)))) if errors.size else np.inf
 
@@ -126,6 +130,12 @@ def usual_units(problem: Problem, name: str) -> Doubles64:
     if name in problem.hidden:
         usual = np.maximum(usual, problem.hidden[name] / ulp(np.asarray(reference), format))
     return usual
+
+
+def observed(problem: Problem, name: str, got: Array) -> Observation:
+    """All of an output, flat."""
+    units, format = usual_units(problem, name), problem.format_of(name)
+    return Observation(to_float64(got).reshape(-1), format, units.reshape(-1))
 
 
 class Screen:
@@ -323,9 +333,9 @@ class Screen:
         values = graph.read(xp, self.arguments(self.arrays, xp), changes)
         return self._named([value if value is None else xp.store(value) for value in values])
 
-    def distances_of(self, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, float]:
-        """Of the program of some other inputs and params, without edits; none where these do not
-        fit."""
+    def asked(self, inputs: Arrays, params: Mapping[str, Any]) -> Predicted:
+        """What the program of some other inputs and params predicts, without edits; nothing where
+        these do not fit."""
         self._count(self.program.nodes)
         given, settings = {**self.problem.inputs, **inputs}, {**self.problem.params, **params}
         try:
@@ -340,7 +350,7 @@ class Screen:
                 XP.reshape(y, to) if y is not None and math.prod(y.shape) == math.prod(to) else y
                 for y, to in zip(values, shapes, strict=False)
             ]
-            return self.costs(self._named(values))[0]
+            return self._named(values)
         except (ValueError, IndexError, TypeError):
             return {}
 

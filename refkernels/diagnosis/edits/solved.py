@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.graph import Edits, Node, Replacement, apply
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, shaped, through
-from refkernels.diagnosis.edits.screen import RIGHT, Observation, usual_units
-from refkernels.diagnosis.problem import Problem
+from refkernels.diagnosis.edits.screen import RIGHT, Observation
 
 Doubles = npt.NDArray[np.float64]
 CONSTANT, MULTIPLIED, ADDED = "constant_differs", "part_multiplied", "constant_added"
@@ -318,7 +316,11 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         """Whether it costs hardly more, or moves results by no more than a usual error, which may
         be that of a number that all of them share."""
         known = predict(value)
-        near = known is not None and there is not None and target.seen.apart(there, known) <= 1.0
+        near = (
+            known is not None
+            and there is not None
+            and target.seen.apart(there, known, present) <= 1.0
+        )
         return at(value) <= at(best) + worse or near
 
     # A factor of 1 - 2^-23 may be a quotient that is truncated.
@@ -335,26 +337,20 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
 
 
 def number_in(
-    problem: Problem,
-    output: str,
-    got: npt.NDArray[Any],
-    predict: Callable[[float], npt.NDArray[Any] | None],
+    seen: Observation,
+    predict: Callable[[float], Doubles | None],
     asked: float,
     starts: Iterable[float],
     rounding: float = 0.0,
 ) -> SolvedNumber | None:
     """A number of which an output is a function, and which no node of a program is."""
-    seen, units = to_float64(got).reshape(-1), usual_units(problem, output).reshape(-1)
 
     def predicted(value: float | None) -> Doubles | None:
-        answer = predict(asked if value is None else value)
-        return None if answer is None else to_float64(answer).reshape(-1)
+        return predict(asked if value is None else value)
 
     place = Node("input", (), None, ())
     knob = Knob(CONSTANT, place, lambda v: {}, tuple(starts), {"asked": asked})
-    observed = Observation(seen, problem.format_of(output), units)
-    worse = min(WORSE, _OF_ONE * seen.size)
-    return solve(knob, SoughtOutput(observed, predicted, rounding, worse))
+    return solve(knob, SoughtOutput(seen, predicted, rounding, min(WORSE, _OF_ONE * seen.got.size)))
 
 
 def _same(a: Doubles | None, b: Doubles | None) -> bool:

@@ -77,9 +77,10 @@ def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterat
     if not screen.has_a_program:
         return
     views = list(itertools.islice(every, screen.affordable))
-    seen = [(view, screen.distances_of(view.inputs, view.params)) for view in views]
+    answers = [screen.asked(view.inputs, view.params) for view in views]
+    distances = [screen.costs(answer)[0] if answer else {} for answer in answers]
     for name in screen.names:
-        near = [(distances[name], k) for k, (_, distances) in enumerate(seen) if distances]
+        near = [(of_view[name], k) for k, of_view in enumerate(distances) if of_view]
         distance, nearest = min(near, default=(math.inf, 0))
         if distance <= _ROUNDING * screen.observed[name].got.size:
             view = views[nearest]

@@ -23,6 +23,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import few_digits, multiples
+from refkernels.diagnosis.edits.screen import observed
 from refkernels.diagnosis.edits.solved import SolvedNumber, number_in
 from refkernels.diagnosis.hypothesis import Variant, scaled
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
@@ -80,8 +81,8 @@ def interval(problem: Problem, output: str, got: Array) -> SolvedNumber | None:
         return None
     # Relative: a kernel rounds the factor that it holds, and what it multiplies.
     rounding = 2.0 * formats.working_format(formats.of(got)).u
-    asked = problem, output, got, lambda factor: factor * right
-    solution = number_in(*asked, 1.0, _STARTS, rounding)
+    seen = observed(problem, output, got)
+    solution = number_in(seen, lambda factor: factor * right.reshape(-1), 1.0, _STARTS, rounding)
     near = solution is not None and solution.distance <= _LEFT * got.size
     return solution if near else None
 
@@ -218,5 +219,6 @@ def _factors(problem: Problem, name: str, got: Array, grad: Array) -> tuple[floa
         return math.nan, math.nan
     constant = np.asarray(problem.ask({"grad": np.zeros_like(grad)}).reference[name])
     slope = right - constant
-    solution = number_in(problem, name, got, lambda f: constant + f * slope, 1.0, _STARTS)
+    seen = observed(problem, name, got)
+    solution = number_in(seen, lambda f: (constant + f * slope).reshape(-1), 1.0, _STARTS)
     return (math.nan, math.nan) if solution is None else (solution.low, solution.high)

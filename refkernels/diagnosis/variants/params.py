@@ -1,7 +1,8 @@
 """Another value of a param than the requested one: eps = 2^-10, lr = 0.002, beta2 = 0.99.
 
-The value is solved for like a constant of a program (`edits.solved`), as an interval of all that
-fit. What is proven is the interval; the only usual number in it is named.
+The value is solved for like a constant of a program (`edits.solved`), on the rows that its screen
+reads, as an interval of all that fit. What is proven is the interval; the only usual number in it
+is named.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.formats import BINARY32, BINARY64
+from refkernels.arithmetic.formats import BINARY32
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.names import named
+from refkernels.diagnosis.edits.screen import Predicted, Screen
 from refkernels.diagnosis.edits.solved import SolvedNumber, number_in, starts_from
 from refkernels.diagnosis.hypothesis import VALUE, Variant
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.problem import Arrays, Problem
 
 _LARGEST = 1 << 18  # elements of an output
 _PERIODIC = ("base",)  # of a rotary embedding's angles
@@ -40,14 +41,11 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if problem.op.definition is None:
         return
     settings = {**problem.op.params, **problem.params}.items()
+    screen = Screen(problem, {n: y for n, y in outputs.items() if y.size <= _LARGEST})
     for name, asked in ((n, x) for n, x in settings if isinstance(x, float) and math.isfinite(x)):
-        answer = functools.cache(functools.partial(_answer, problem, name))
-        found = [
-            solution
-            for output, got in outputs.items()
-            if got.size <= _LARGEST and got.shape == problem.truth.reference[output].shape
-            if (solution := _solved(problem, output, got, name, asked, answer)) is not None
-        ]
+        answer = functools.cache(lambda value, name=name: screen.asked({}, {name: value}))
+        solutions = (_solved(screen, output, name, asked, answer) for output in screen.names)
+        found = [solution for solution in solutions if solution is not None]
         low = max((solution.low for solution in found), default=math.inf)
         high = min((solution.high for solution in found), default=-math.inf)
         if low <= high:
@@ -85,35 +83,20 @@ def cause_of(
     return named(VALUE, {**details, "interval": list(interval)}, {})
 
 
-def _answer(problem: Problem, name: str, value: float) -> Arrays:
-    """The outputs of the first form in float64; none where the param has no such value."""
-    form, params = problem.definition.first(problem.direction), {**problem.params, name: value}
-    asked = problem.direction, form, problem.inputs, params
-    try:
-        return problem.definition.computed(*asked, BINARY64)
-    except ValueError:
-        return {}
-
-
 def _solved(
-    problem: Problem,
-    output: str,
-    got: Array,
-    name: str,
-    asked: float,
-    answer: Callable[[float], Arrays],
+    screen: Screen, output: str, name: str, asked: float, answer: Callable[[float], Predicted]
 ) -> SolvedNumber | None:
     """The values that explain an output; None if there are none, if the requested value does so
     too, or if some value explains so few elements anyway."""
-    if np.count_nonzero(np.isfinite(to_float64(got))) < _FEWEST:
+    if np.count_nonzero(np.isfinite(screen.observed[output].got)) < _FEWEST:
         return None
-    domain, periodic = problem.definition.domain(name), name in _PERIODIC
+    domain, periodic = screen.definition.domain(name), name in _PERIODIC
     starts = [*starts_from(asked), *USUAL.get(name, ())]
     if periodic:
         starts = [asked * 2.0 ** (k / 8) for k in range(-8 * _OCTAVES, 8 * _OCTAVES + 1)]
     # Of a base, its logarithm is what a kernel rounds.
     rounding = _ROUNDED * (max(1.0, abs(math.log(asked))) if periodic else 1.0)
-    question = problem, output, got, lambda value: answer(value).get(output)
+    question = screen.observed[output], lambda value: answer(value).get(output)
     solution = number_in(*question, asked, starts, rounding)
     if solution is None:
         return None
