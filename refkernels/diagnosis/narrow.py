@@ -10,8 +10,8 @@ overflows, the evidence is in the places of the wrong elements.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
+from refkernels.contexts.doubles import Doubles as Doubles64
 from refkernels.contexts.graph import Node
 from refkernels.diagnosis import products, units
 from refkernels.diagnosis.edits.names import formula_of
@@ -31,6 +32,7 @@ from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops import edits
 from refkernels.records.words import OR
 
+_Overflows = tuple[Arrays, dict[Format, dict[int, Node]]]
 _LARGEST = 1 << 18  # elements of an output
 _BORDER = 2.0**-5  # in binary logarithms: this near the format's end, either side is possible
 
@@ -43,8 +45,9 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
     forms, tried = problem.once(_forms, lambda: list(_forms(problem))), 0
     formats = dict.fromkeys((problem.format, BINARY32, BINARY16))
     ranges = [format for format in formats if format.emax <= problem.format.emax]
+    read = problem.once(_read, lambda: cache(partial(_read, problem, ranges)))
     for format, form in itertools.product(ranges, forms):
-        for name, own, model in _models(problem, output, form, ranges, format):
+        for name, own, model in _models(problem, output, form, format, read):
             tried += 1
             lost = _lost(problem, output, wide, wrong, own, model)
             if lost is not None and not np.any(special & ~lost):
@@ -62,22 +65,27 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
 
 
 def _models(
-    problem: Problem, output: str, form: Any, ranges: list[Format], format: Format
+    problem: Problem, output: str, form: Any, format: Format, read: Callable[..., _Overflows]
 ) -> Iterator[tuple[str, Doubles, Doubles]]:
     """Each primitive that exceeds the format, the form's output, and what its overflow gives."""
 
-    def computed(chosen: int = 0) -> tuple[Arrays, dict[Format, dict[int, Node]]]:
-        beyond: dict[Format, dict[int, Node]] = {format: {} for format in ranges}
-        formula = edits.overflowing(form, format, chosen, beyond)
-        asked = problem.direction, formula, problem.inputs, problem.params
-        return problem.definition.computed(*asked, BINARY64), beyond
-
-    answers, beyond = problem.once((_models, form), computed)
+    answers, beyond = read(form)
     right = problem.truth.reference if format is BINARY64 else answers
     own = np.asarray(right.get(output, np.zeros(0)))
     for number, node in sorted(beyond[format].items(), key=itemgetter(0)):
-        model, _ = problem.once((_models, form, format, number), partial(computed, number))
+        model, _ = read(form, format, number)
         yield formula_of(node), own, model.get(output, np.zeros(0))
+
+
+def _read(
+    problem: Problem, ranges: list[Format], form: Any, format: Format = BINARY64, chosen: int = 0
+) -> _Overflows:
+    """A form's outputs where a primitive overflows, and all that do."""
+    beyond: dict[Format, dict[int, Node]] = {format: {} for format in ranges}
+    formula = edits.overflowing(form, format, chosen, beyond)
+    asked = problem.direction, formula, problem.inputs, problem.params
+    arithmetic = "" if problem.format.p > BINARY32.p else Doubles64()
+    return problem.definition.computed(*asked, BINARY64, arithmetic), beyond
 
 
 def _forms(problem: Problem) -> Iterator[Any]:
