@@ -68,11 +68,6 @@ class Order:
             return tree.with_fused(fused) if "FMA" in self.products else tree
         return _inserted(bare, _chain_end(bare, self.first) if self.bias == "first" else bare.root)
 
-    @property
-    def bias_last(self) -> Order:
-        """The same products, the bias added last."""
-        return replace(self, bias="last")
-
 
 @functools.lru_cache(maxsize=4)
 def candidates(terms: int, bias: bool) -> list[Order]:
@@ -235,7 +230,7 @@ def _replayed(product: Product, order: Order, got: Array, output: str) -> list[C
     details = {"order": order.products, "bias": order.bias}
     claims = [Claim(ORDER, output, Prediction(bits=model), details, order.name)]
     if order.bias in ("first", "start") and _exact(claims[0], got):
-        last = run(order.bias_last, product, got).reshape(got.shape)
+        last = run(replace(order, bias="last"), product, got).reshape(got.shape)
         if evidence.apart(model, last):
             early = Prediction(bits=model, against=last)
             claims.append(Claim("bias_first", output, early, details, order.name))

@@ -32,9 +32,9 @@ ADAM = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "step": 3}
 X, TARGET, LABELS = normal(40, 7), normal(40, 7, seed=1), np.arange(40) % 7
 
 
-def plain(op: str, **params: Any) -> Any:
+def plain(op: str, direction: Any = "forward", **params: Any) -> Any:
     """The right kernel of those params."""
-    return lambda **inputs: registry.get(op).plain("forward", inputs, params, "float32")
+    return lambda **inputs: registry.get(op).plain(direction, inputs, params, "float32")
 
 
 def differs(op: str, inputs: Any, asked: dict[str, Any], name: str, *values: float) -> None:
@@ -44,14 +44,16 @@ def differs(op: str, inputs: Any, asked: dict[str, Any], name: str, *values: flo
         of(op, inputs, **asked)("param_differs", kernel, param=name, value=value)
 
 
+rows = {"dloss": normal(1)[0], "x": normal(16, 256), "target": np.arange(16)}
+smoothed = plain("cross_entropy", "backward", label_smoothing=0.1)  # errs in all elements together
+of("cross_entropy", rows)("param_differs", smoothed, value=0.1)
 differs("adam", STEP, ADAM, "lr", 2e-3)
 differs("adam", STEP, ADAM, "beta1", 0.95, 0.0)
 differs("adam", STEP, ADAM, "beta2", 0.99)
 differs("huber", {"x": X, "target": TARGET}, {"delta": 1.0, "reduction": "none"}, "delta", 1.5)
 differs("elu", {"x": X}, {}, "alpha", 1.67)
 differs("elu", {"x": X}, {"alpha": 1.5}, "alpha", 0.0)
-labelled = {"x": X, "target": LABELS}
-differs("cross_entropy", labelled, {"reduction": "none"}, "label_smoothing", 0.1)
+differs("cross_entropy", {"x": X, "target": LABELS}, {"reduction": "none"}, "label_smoothing", 0.1)
 differs("sgd", BUFFERED, {"lr": 0.05, "momentum": 0.9, "step": 3}, "momentum", 0.0)
 accumulated = {**BUFFERED, "accum": np.square(normal(200, seed=5))}
 differs("rmsprop", accumulated, {"rho": 0.9}, "momentum", 0.0)
@@ -129,8 +131,7 @@ def test_a_short_value_in_a_wide_interval_is_fitted_and_not_proven() -> None:
     """One step of a few parameters shows little of a decay: 0.249 would fit as well as 0.25."""
     few = {name: array[:16] for name, array in STEP.items()}
     asked = {"step": 7, "weight_decay": 0.0}
-    given = {**asked, "weight_decay": 0.25}
-    outputs = registry.get("adamw").plain("forward", few, given, "float32")
+    outputs = plain("adamw", **{**asked, "weight_decay": 0.25})(**few)
     explanation = refkernels.explain("adamw", few, outputs, asked)
     assert (explanation.cause, explanation.confidence) == ("decay_unasked", "consistent")
     details = explanation.candidates[0].details

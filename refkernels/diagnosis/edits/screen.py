@@ -333,22 +333,22 @@ class Screen:
         values = graph.read(xp, self.arguments(self.arrays, xp), changes)
         return self._named([value if value is None else xp.store(value) for value in values])
 
-    def asked(self, inputs: Arrays, params: Mapping[str, Any]) -> Predicted:
-        """What the program of some other inputs and params predicts, without edits; nothing where
+    def asked(self, inputs: Arrays, params: Mapping[str, Any], xp: Any = XP) -> Predicted:
+        """What the formula of some other inputs and params gives, without edits; nothing where
         these do not fit."""
-        self._count(self.program.nodes)
         given, settings = {**self.problem.inputs, **inputs}, {**self.problem.params, **params}
         try:
             asked = self.definition.question(self.direction, given, settings)
             regrouped = len(self.rows) == self.question.rows != asked.rows
             rows = np.arange(asked.rows) if regrouped else self.rows
-            arguments = Reading(XP, lambda value: ()).arguments(asked.take(rows), asked.params)
+            arguments = Reading(xp, lambda value: ()).arguments(asked.take(rows), asked.params)
             with np.errstate(all="ignore"):  # anew: a graph holds what was made of index arrays
-                values = list(several(self.formula(XP, **arguments)))
+                outputs = several(self.formula(xp, **arguments))
+            stored = [value if value is None else xp.store(value) for value in outputs]
             shapes = map(self.shape_of, self.question.shapes)
             values = [
-                XP.reshape(y, to) if y is not None and math.prod(y.shape) == math.prod(to) else y
-                for y, to in zip(values, shapes, strict=False)
+                xp.reshape(y, to) if y is not None and math.prod(y.shape) == math.prod(to) else y
+                for y, to in zip(stored, shapes, strict=False)
             ]
             return self._named(values)
         except (ValueError, IndexError, TypeError):

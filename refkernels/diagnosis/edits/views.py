@@ -77,6 +77,7 @@ def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterat
     if not screen.has_a_program:
         return
     views = list(itertools.islice(every, screen.affordable))
+    problem.read["edits"] += len(views)
     answers = [screen.asked(view.inputs, view.params) for view in views]
     distances = [screen.costs(answer)[0] if answer else {} for answer in answers]
     for name in screen.names:

@@ -117,7 +117,7 @@ def name_of(tree: SummationTree) -> str | None:
     """The field's name for this order, None where it has none here. A suffix says whether products
     enter unrounded: "in sequence, FMA"."""
     n = tree.leaves
-    bare = tree.without_fma()
+    bare = tree.with_fused(())
     for name, candidate in _candidates(tree):
         if candidate == bare:
             fused = sum(leaf >= 0 for leaf in tree.fused)

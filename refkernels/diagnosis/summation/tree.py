@@ -83,10 +83,6 @@ class SummationTree:
         ku = self.roundings() * formats.get(format).u
         return ku / (1.0 - ku) if ku < 1.0 else math.inf
 
-    def without_fma(self) -> SummationTree:
-        """The same order with every product rounded first."""
-        return SummationTree(self.leaves, self.nodes, (-1,) * len(self.nodes))
-
     def with_fused(self, leaves: Iterable[int]) -> SummationTree:
         """The same order where these leaves' products enter their additions unrounded."""
         return SummationTree(self.leaves, self.nodes, _marks(self.nodes, _numbers(leaves)))

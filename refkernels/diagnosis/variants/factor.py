@@ -140,7 +140,11 @@ def gradient_multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         yield from _by_norm(problem, outputs, grad, low, high)
     if number is None or number == 1.0:
         return
-    price = _DISQUALIFYING_BITS if _is_of_question(problem, number) else 0.0
+    params = {**problem.op.params, **problem.params}
+    rates = [value for value in params.values() if isinstance(value, float) and 0.0 < value < 1.0]
+    known = (n for r in rates for n in (r, 1.0 - r, 1.0 / r, 1.0 / (1.0 - r)))
+    of_question = any(math.isclose(number, n, rel_tol=2.0**-20) for n in known)
+    price = _DISQUALIFYING_BITS if of_question else 0.0
     details = {"factor": str(Fraction(number).limit_denominator(1 << 20))}
     for held in dict.fromkeys((number, float(np.float32(number)))):
         with np.errstate(over="ignore"):
@@ -195,13 +199,6 @@ def _is_short(low: float, high: float) -> bool:
     ends = ((low, high), (1.0 / high, 1.0 / low))
     short = (float(f"{(a + b) / 2.0:.{_SHORT - 1}g}") for a, b in ends)
     return near or any(a <= number <= b for (a, b), number in zip(ends, short, strict=True))
-
-
-def _is_of_question(problem: Problem, number: float) -> bool:
-    params = {**problem.op.params, **problem.params}
-    rates = [value for value in params.values() if isinstance(value, float) and 0.0 < value < 1.0]
-    known = (n for r in rates for n in (r, 1.0 - r, 1.0 / r, 1.0 / (1.0 - r)))
-    return any(math.isclose(number, n, rel_tol=2.0**-20) for n in known)
 
 
 def _within(answer: Answer, output: str, got: Array) -> bool:

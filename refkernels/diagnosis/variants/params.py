@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from refkernels.diagnosis.edits.screen import Predicted, Screen
 from refkernels.diagnosis.edits.solved import SolvedNumber, number_in, starts_from
 from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import Arrays, Problem
+from refkernels.ops.evaluation import working
 
 _LARGEST = 1 << 18  # elements of an output
 _PERIODIC = ("base",)  # of a rotary embedding's angles
 _OCTAVES = 8  # between the requested value and the furthest start
 _ROUNDED = 2.0 * BINARY32.u  # relative: kernels hold params, and compute with them, in float32
+_AGAIN = 2.0  # times by which the value moves that explains a kernel of the value found
 _FEWEST = 8  # elements: some value of a param explains any one number
 USUAL_EPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0, 2**-7, 2**-10, 2**-23, 2**-52)
 USUAL = {
@@ -88,7 +91,8 @@ def _solved(
 ) -> SolvedNumber | None:
     """The values that explain an output; None if there are none, if the requested value does so
     too, or if some value explains so few elements anyway."""
-    if np.count_nonzero(np.isfinite(screen.observed[output].got)) < _FEWEST:
+    seen = screen.observed[output]
+    if np.count_nonzero(np.isfinite(seen.got)) < _FEWEST:
         return None
     domain, periodic = screen.definition.domain(name), name in _PERIODIC
     starts = [*starts_from(asked), *USUAL.get(name, ())]
@@ -96,13 +100,18 @@ def _solved(
         starts = [asked * 2.0 ** (k / 8) for k in range(-8 * _OCTAVES, 8 * _OCTAVES + 1)]
     # Of a base, its logarithm is what a kernel rounds.
     rounding = _ROUNDED * (max(1.0, abs(math.log(asked))) if periodic else 1.0)
-    question = screen.observed[output], lambda value: answer(value).get(output)
-    solution = number_in(*question, asked, starts, rounding)
+    question = seen, lambda value: answer(value).get(output), asked
+    solution = number_in(*question, starts, rounding)
     if solution is None:
         return None
+    # A kernel of that value errs: its errors may seem another value.
+    best, xp = solution.value, working("", seen.format, screen.definition.scalars).xp
+    kernel = replace(seen, got=screen.asked({}, {name: best}, xp)[output].astype(float))
+    again = number_in(kernel, *question[1:], [best], rounding) or solution
+    moved = 0.0 if again.low <= best <= again.high else _AGAIN * abs(again.value - best)
     low, best, high = (
         min(max(value, domain.least), domain.most)
-        for value in (solution.low, solution.value, solution.high)
+        for value in (solution.low - moved, best, solution.high + moved)
     )
     # Where any value beyond one will do, what the param is for is left out.
     return solution._replace(low=low, value=best, high=high) if high < math.inf else None
