@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
@@ -113,7 +112,7 @@ class Observation:
         """The root mean square of what is between two predictions, in usual errors: those of what
         is right, as far as elements cancel that do not there."""
         with np.errstate(all="ignore"):
-            alike = np.abs(right) * np.nanmedian(np.abs(predicted / right))
+            alike = np.abs(right) * np.median(np.nan_to_num(np.abs(predicted / right)))
             sizes = np.fmax(np.abs(predicted), alike)
             errors = (predicted - other) / (ulp(sizes, self.format) * self.units)
         errors = errors[np.isfinite(errors)]
@@ -130,12 +129,6 @@ def usual_units(problem: Problem, name: str) -> Doubles64:
     if name in problem.hidden:
         usual = np.maximum(usual, problem.hidden[name] / ulp(np.asarray(reference), format))
     return usual
-
-
-def observed(problem: Problem, name: str, got: Array) -> Observation:
-    """All of an output, flat."""
-    units, format = usual_units(problem, name), problem.format_of(name)
-    return Observation(to_float64(got).reshape(-1), format, units.reshape(-1))
 
 
 class Screen:

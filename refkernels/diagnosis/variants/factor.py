@@ -23,7 +23,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import few_digits, multiples
-from refkernels.diagnosis.edits.screen import observed
+from refkernels.diagnosis.edits.screen import Observation, usual_units
 from refkernels.diagnosis.edits.solved import SolvedNumber, number_in
 from refkernels.diagnosis.hypothesis import Variant, scaled
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
@@ -81,10 +81,16 @@ def interval(problem: Problem, output: str, got: Array) -> SolvedNumber | None:
         return None
     # Relative: a kernel rounds the factor that it holds, and what it multiplies.
     rounding = 2.0 * formats.working_format(formats.of(got)).u
-    seen = observed(problem, output, got)
+    seen = _observed(problem, output, got)
     solution = number_in(seen, lambda factor: factor * right.reshape(-1), 1.0, _STARTS, rounding)
     near = solution is not None and solution.distance <= _LEFT * got.size
     return solution if near else None
+
+
+def _observed(problem: Problem, output: str, got: Array) -> Observation:
+    """All of an output."""
+    units, format = usual_units(problem, output), problem.format_of(output)
+    return Observation(to_float64(got).reshape(-1), format, units.reshape(-1))
 
 
 def _is_other_definition(problem: Problem, output: str, low: float, high: float) -> bool:
@@ -216,6 +222,6 @@ def _factors(problem: Problem, name: str, got: Array, grad: Array) -> tuple[floa
         return math.nan, math.nan
     constant = np.asarray(problem.ask({"grad": np.zeros_like(grad)}).reference[name])
     slope = right - constant
-    seen = observed(problem, name, got)
+    seen = _observed(problem, name, got)
     solution = number_in(seen, lambda f: (constant + f * slope).reshape(-1), 1.0, _STARTS)
     return (math.nan, math.nan) if solution is None else (solution.low, solution.high)
