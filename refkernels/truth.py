@@ -79,7 +79,7 @@ class Truth:
         An op's bound holds for inputs within the format's range; `with_underflow` extends it.
         """
         target = format or self.format
-        return with_underflow(self._bound_in(target), target, self.inputs)
+        return with_underflow(self.range_limits(target).bound_in(target), target, self.inputs)
 
     def range_limits(self, format: Format | None = None) -> RangeLimits:
         """What limits answers in the truth's format, or in another, besides rounding."""

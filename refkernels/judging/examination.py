@@ -178,9 +178,9 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
 
 def same_bits(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     """Whether arrays, or lists of them, have the same names, formats, shapes and bits."""
-    return _bits(a) == _bits(b)
 
+    def bits(values: Mapping[str, Any]) -> dict[str, Any]:
+        lists = {n: v if isinstance(v, list | tuple) else [v] for n, v in values.items()}
+        return {n: [(a.dtype, a.shape, a.tobytes()) for a in arrays] for n, arrays in lists.items()}
 
-def _bits(values: Mapping[str, Any]) -> dict[str, Any]:
-    lists = {n: v if isinstance(v, list | tuple) else [v] for n, v in values.items()}
-    return {n: [(a.dtype, a.shape, a.tobytes()) for a in arrays] for n, arrays in lists.items()}
+    return bits(a) == bits(b)

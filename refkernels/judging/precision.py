@@ -141,7 +141,6 @@ def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDAr
         factor = format.u / standard.format.u
         limit = standard.bound()[name] * factor + format.min_subnormal
         near = (np.abs(wide - right) <= limit) | (wide == right)
-        near |= np.isnan(wide) & np.isnan(right)
-        for other in standard.others.get(name, ()):  # of an input that the format makes infinite
+        for other in (right, *standard.others.get(name, ())):  # the format may make x infinite
             near |= np.isnan(wide) & np.isnan(other)
         return np.asarray(near | (np.isinf(wide) & (np.abs(right) > format.max)))

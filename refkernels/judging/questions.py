@@ -179,7 +179,7 @@ class ShapeDrawer:
 
         lengths = {x: length(x, usual) for x in self.letters}
         for letter in rng.permutation(self.letters * TRIES):  # one after another is made short
-            if _product(rows, lengths) <= WORK[size]:
+            if math.prod((*rows, *lengths.values())) <= WORK[size]:
                 break
             lengths[str(letter)] = length(letter, SHORT)
         return self.of_lengths(lengths, rows)
@@ -239,7 +239,7 @@ class ShapeDrawer:
         for lengths, rows in drawn:
             chosen = self._lengths({**dict.fromkeys(self.letters, 2), **lengths}, rng)
             shapes = self.of_lengths(chosen, rows)
-            if _product(rows, chosen) <= MOST and self.takes(shapes):
+            if math.prod((*rows, *chosen.values())) <= MOST and self.takes(shapes):
                 yield shapes
 
     def large(self, elements: int) -> Shapes:
@@ -275,7 +275,3 @@ class ShapeDrawer:
 
     def _lengths(self, others: Mapping[str, int], rng: Rng) -> dict[str, int]:
         return {x: int(rng.choice(self.domain.lengths.get(x) or [n])) for x, n in others.items()}
-
-
-def _product(rows: Sequence[int], lengths: Mapping[str, int]) -> int:
-    return math.prod(rows) * math.prod(lengths.values())

@@ -46,7 +46,7 @@ def decisive_outputs(challenge: Challenge) -> tuple[str, ...]:
     return tuple(
         name
         for name, right in standard.rounded.items()
-        if right.size and all(standard.fault_of(name, decoy) for decoy in decoys(challenge, right))
+        if right.size and all(standard.refuses(name, decoy) for decoy in decoys(challenge, right))
     )
 
 
