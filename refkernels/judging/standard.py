@@ -210,7 +210,7 @@ class Standard(Truth):
     floats."""
 
     challenge: Challenge
-    _settled: dict[str, tuple[Array, Array, Weighed]] = field(default_factory=dict, init=False)
+    _settled: dict[str, tuple[bytes, Array, Weighed]] = field(default_factory=dict, init=False)
 
     @property
     def definition(self) -> Formulas | None:
@@ -250,7 +250,7 @@ class Standard(Truth):
     def settled(self, name: str, given: Array) -> tuple[Array, Weighed]:
         """An output of the right shape, with the right value in the place of another right special
         value, and the basis of its verdict."""
-        if (known := self._settled.get(name)) and known[0] is given:
+        if (known := self._settled.get(name)) and known[0] == given.tobytes():
             return known[1:]
         question = self.op, self.direction, name, given, self.reference[name]
         got = with_nan(*question, self.inputs, self.params)
@@ -262,7 +262,7 @@ class Standard(Truth):
             for other in others:
                 got = np.where(_of_another_form(got, other, right), right, got).astype(right.dtype)
             weighed = self._weighed(name, got)
-        self._settled[name] = given, got, weighed
+        self._settled[name] = given.tobytes(), got, weighed
         return got, weighed
 
     def refuses(self, name: str, got: Array) -> bool:
