@@ -162,11 +162,9 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
     smaller = None if located or not wrong else part.of(problem, wrong)
     explanation = None if smaller is None else explain_kernel(*smaller)
     if smaller is None or explanation is None or explanation.cause is None:
+        problem.read["parts"] += smaller is not None
         return None
-    if any(
-        isinstance(c.details.get("block"), str) and _is_renumbered(c, outputs, smaller[1])
-        for c in explanation.candidates
-    ):
+    if any(_is_renumbered(c, outputs, smaller[1]) for c in explanation.candidates):
         return None
     if explanation.confidence not in SURE and problem.size <= READABLE >> shift:
         return None  # all of it may tell more
@@ -182,8 +180,9 @@ def _of_a_part(problem: Problem, outputs: Arrays, fits: dict[str, Fit]) -> Expla
 def _is_renumbered(candidate: Candidate, whole: Arrays, part: Arrays) -> bool:
     """Whether the indices of a block are those of a part."""
     shapes = whole[candidate.output].shape, part[candidate.output].shape
-    told = candidate.details["block"].partition("[")[2].rstrip("]").split(", ")
-    return any(text != ":" and n != m for text, n, m in zip(told, *shapes, strict=True))
+    block = str(candidate.details.get("block", ""))
+    told = block.partition("[")[2].rstrip("]").split(", ")
+    return any(text not in ("", ":") and n != m for text, n, m in zip(told, *shapes, strict=False))
 
 
 def _judged(fits: dict[str, Fit]) -> tuple[str, tuple[str, ...]]:

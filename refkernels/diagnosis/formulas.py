@@ -26,7 +26,7 @@ from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, fit, over_plain, sized
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Claim, Outcome, Prediction
-from refkernels.diagnosis.problem import Answer, Array, Arrays, Later, Problem
+from refkernels.diagnosis.problem import READABLE, Answer, Array, Arrays, Later, Problem
 from refkernels.metrology import UNUSUAL
 from refkernels.ops.formula import Fault
 
@@ -42,7 +42,10 @@ _LARGEST = 1 << 18  # elements of the inputs, for arithmetic in 16 bits
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
-    """The models of each output that fit; of the others, the nearest of each cause."""
+    """The models of each output that fit; of the others, the nearest of each cause. Orders of right
+    outputs take long to tell, of a large question that has wrong ones too."""
+    wrong = {name: got for name, got in outputs.items() if not fits[name].ordinary}
+    outputs = wrong if wrong and problem.size > READABLE else outputs
     narrow = _in_narrow_arithmetic(problem, outputs, fits)
     if problem.formulas is None:
         return evidence.nearest([*_narrow(problem, narrow, fits, [{**problem.plain}])], False)

@@ -40,8 +40,13 @@ def of(problem: Problem, outputs: Arrays) -> tuple[Problem, Arrays] | None:
         name: dict(_followed(problem, signature, name, rows[name], got))
         for name, got in outputs.items()
     }
-    leading = {n: {k: a for k, a in by.items() if k < rows[n]} for n, by in links.items()}
-    for tried, fewest in ((links, _FEWEST), (leading, _FEWEST), (leading, _FEWEST // 4)):
+    names = {n: {name for axes in by.values() for name, _ in axes} for n, by in links.items()}
+    leading = {  # or those that all arrays have, such as heads
+        n: {k: a for k, a in by.items() if k < rows[n] or {name for name, _ in a} == names[n]}
+        for n, by in links.items()
+    }
+    few = ((leading, fewest) for fewest in (_FEWEST, _FEWEST // 4, 1))
+    for tried, fewest in ((links, _FEWEST), *few):
         cuts = _cuts(problem, outputs, tried, fewest)
         with suppress(ValueError, TypeError):  # of shapes that do not fit
             inputs = {name: _cut(array, name, cuts) for name, array in problem.inputs.items()}
@@ -123,7 +128,7 @@ def _cuts(
         )
 
     while size() > _MOST >> 3 * problem.op.function and math.prod(lengths.values()) > fewest:
-        if not (long := [axis for axis, length in lengths.items() if length > 3]):
+        if not (long := [axis for axis, length in lengths.items() if length > min(fewest, 3)]):
             break
         lengths[min(long, key=size)] >>= 1
     cuts: dict[Axis, Indices] = {}

@@ -104,7 +104,7 @@ class Problem:
 
     @cached_property
     def read(self) -> Counter[str]:
-        """How many edited programs were read."""
+        """How many edited programs were read, and parts that nothing explains."""
         return Counter()
 
     @cached_property

@@ -22,7 +22,7 @@ from refkernels.diagnosis.edits.screen import WRONG, Screen
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions
 from refkernels.diagnosis.models import compiled, other_functions
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.problem import READABLE, Array, Arrays, Problem
 from refkernels.diagnosis.variants import elsewhere, factor, params, precision, quantised
 from refkernels.diagnosis.variants import formulas as other_definitions
 
@@ -53,7 +53,10 @@ def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 
 
 def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
-    """How the kernel may have computed; whole arithmetics, where the errors are of their size."""
+    """How the kernel may have computed; whole arithmetics, where the errors are of their size. What
+    shows in no part of a large question has other reasons."""
+    if problem.size > READABLE and problem.read["parts"]:
+        return
     own = models.of(problem.op)
     first: tuple[Algorithms, ...] = quantised.find, orders.find
     known = formulas.find, functions.find, compiled.find, other_functions.of_formula

@@ -100,25 +100,18 @@ def test_a_factor_with_many_reasons_proves_no_cause() -> None:
     assert examined >= 6
 
 
-def attention() -> tuple[dict[str, Any], dict[str, Any]]:
+def test_a_gradient_that_is_right_beside_it_proves_the_cause_of_a_factor() -> None:
     """Gradients of attention that lack 1 / sqrt(16) = 1/4 in dq and dk, as they should not."""
     rng = np.random.default_rng(5)
     shapes = {"q": (8, 5, 16), "k": (8, 6, 16), "v": (8, 6, 16), "dy": (8, 5, 16)}
     inputs = {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
-    outputs = registry.get("attention").plain("backward", inputs, {}, "float32")
-    return inputs, {**outputs, "dq": 4 * outputs["dq"], "dk": 4 * outputs["dk"]}
-
-
-def test_a_gradient_that_is_right_beside_it_proves_the_cause_of_a_factor() -> None:
-    inputs, outputs = attention()
-    explanation = refkernels.explain("attention", inputs, outputs, {}, "backward")
-    assert (explanation.cause, explanation.confidence) == ("gradient_unscaled", "proven")
-    alone = {"dq": outputs["dq"]}
-    explanation = refkernels.explain("attention", inputs, alone, {}, "backward")
-    assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven")
-    every = {**outputs, "dv": 4 * outputs["dv"]}
-    explanation = refkernels.explain("attention", inputs, every, {}, "backward")
-    assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven")
+    right = registry.get("attention").plain("backward", inputs, {}, "float32")
+    two = {**right, "dq": 4 * right["dq"], "dk": 4 * right["dk"]}
+    one, every = {"dq": two["dq"]}, {**two, "dv": 4 * two["dv"]}
+    for outputs in two, one, every:
+        explanation = refkernels.explain("attention", inputs, outputs, {}, "backward")
+        cause = "gradient_unscaled" if outputs is two else "scale_factor"
+        assert (explanation.cause, explanation.confidence) == (cause, "proven")
 
 
 def test_a_first_step_cannot_separate_an_averaged_momentum_from_a_tenth_of_the_gradient() -> None:

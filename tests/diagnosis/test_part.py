@@ -8,11 +8,12 @@ from hunting import one_in
 
 import refkernels
 from refkernels import registry
-from refkernels.diagnosis import part
+from refkernels.diagnosis import formulas, part, sources
 from refkernels.diagnosis.explain import one_kernel
 from refkernels.diagnosis.fit import fit_to_truth
 from refkernels.op import Direction
 
+X = np.random.default_rng(0).standard_normal((64, 40)).astype(np.float32)
 WAYS = [(name, way) for name, op in registry.ops().items() for way in op.directions]
 
 
@@ -54,15 +55,26 @@ def test_what_depends_on_its_place_is_not_cut() -> None:
     smaller = part.of(*one_kernel("attention", *question))
     assert smaller is not None
     assert smaller[0].inputs["q"].shape[0] < smaller[0].inputs["k"].shape[0] == 64
-    assert part.of(*one_kernel("attention", *question, {"causal": "bottom_right"})) is None
+    causal = {"causal": "bottom_right"}
+    assert part.of(*one_kernel("attention", *question, causal)) is None
+    heads = {name: np.stack([array] * 4) for name, array in question[0].items()}
+    of_head = part.of(*one_kernel("attention", heads, {"y": heads["q"]}, causal))
+    assert of_head[0].inputs["k"].shape == (1, 64, 8)
 
 
 def test_what_its_place_in_the_whole_tells_is_not_cut() -> None:
-    x = np.random.default_rng(0).standard_normal((64, 40)).astype(np.float32)
-    right = registry.get("softmax").plain("forward", {"x": x}, {}, "float32")["y"]
+    right = registry.get("softmax").plain("forward", {"x": X}, {}, "float32")["y"]
     y = np.concatenate([right[:40], right[:1].repeat(24, axis=0)])  # the first row for the last
-    assert part.of(*one_kernel("softmax", {"x": x}, {"y": y})) is None
+    assert part.of(*one_kernel("softmax", {"x": X}, {"y": y})) is None
     right[50, 3] = 7.0
-    found = refkernels.explain("softmax", {"x": x}, {"y": right})
+    found = refkernels.explain("softmax", {"x": X}, {"y": right})
     assert (found.cause, "part" in found.evidence) == ("corrupted_elements", False)
     assert found.candidates[0].details["first"] == [[50, 3]]
+
+
+def test_what_tells_nothing_in_a_part_is_not_asked_of_the_whole(monkeypatch: Any) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(sources, "READABLE", 512)
+    monkeypatch.setattr(formulas, "find", lambda problem, *_: asked.append(problem.size) or [])
+    assert refkernels.explain("softmax", {"x": X}, 0.02 + 0.01 * np.sin(X)).cause is None
+    assert 0 < max(asked) < X.size

@@ -21,7 +21,7 @@ from refkernels.arithmetic import formats
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
-from refkernels.contexts.working import RoundedArithmetic, data
+from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
 from refkernels.diagnosis import code_lengths
 from refkernels.diagnosis.edits import arithmetic, recognised
 from refkernels.diagnosis.edits.catalogue import (
@@ -65,7 +65,7 @@ class _Quiet(Doubles):
         self.tape = functools.cache(_Tape)
 
     def _with(self, operation: Any, *values: Any) -> Any:
-        return self.value(operation(*map(data, values)))
+        return RoundedValue(self, operation(*[value.data for value in values]))
 
 
 class _Tape(Gradient):

@@ -127,6 +127,8 @@ def _search(
         [one.beside(cases) for one, *cases in zip(*kind, strict=False)]
         for kind in zip(*of_cases, strict=True)
     )
+    tell = {n for s in first if s.has_a_program for n, d in s.before[0].items() if d > LEAST}
+    outputs = {name: got for name, got in outputs.items() if name in tell}
     for stage, screens in (
         *((one, first) for one in (*_ONE, _both, _pairs)),
         *((one, further) for one in _ONE),

@@ -344,13 +344,10 @@ def number_in(
     rounding: float = 0.0,
 ) -> SolvedNumber | None:
     """A number of which an output is a function, and which no node of a program is."""
-
-    def predicted(value: float | None) -> Doubles | None:
-        return predict(asked if value is None else value)
-
-    place = Node("input", (), None, ())
+    place, worse = Node("input", (), None, ()), min(WORSE, _OF_ONE * seen.got.size)
     knob = Knob(CONSTANT, place, lambda v: {}, tuple(starts), {"asked": asked})
-    return solve(knob, SoughtOutput(seen, predicted, rounding, min(WORSE, _OF_ONE * seen.got.size)))
+    values = SoughtOutput(seen, lambda v: predict(asked if v is None else v), rounding, worse)
+    return solve(knob, values)
 
 
 def _same(a: Doubles | None, b: Doubles | None) -> bool:

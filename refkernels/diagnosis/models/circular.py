@@ -42,7 +42,9 @@ def reductions(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                     k = np.rint(x * np.float32(1.0 / period)).astype(np.float64)
                 reduced = x
                 for constant in constants:
-                    reduced = _minus(reduced, k, constant, fused)
+                    # Fused: one rounding. float64 holds the product of two float32.
+                    factor: Array = k if fused else k.astype(np.float32)
+                    reduced = (reduced - factor * constant).astype(np.float32)
                 angle = np.fmod(k, turn) * np.longdouble(period)
                 values = function(reduced.astype(np.longdouble) + angle).astype(np.float64)
             usable = np.isfinite(values) & np.isfinite(x)
@@ -64,13 +66,6 @@ def _constants(period: float) -> Iterator[tuple[str, list[np.float32], bool]]:
         first = np.float32(math.floor(period * scale) / scale)
         second = np.float32(period - float(first))
         yield f"two, the first of {bits} bits", [first, second], False
-
-
-def _minus(x: Array, k: Array, constant: np.float32, fused: bool) -> Array:
-    """x - k c in float32; fused: one rounding (float64 holds the product of two float32)."""
-    if fused:
-        return (x.astype(np.float64) - k * float(constant)).astype(np.float32)
-    return x - k.astype(np.float32) * constant
 
 
 def errors(problem: Problem, name: str, got: Array, truth: Fit) -> list[Claim]:

@@ -198,7 +198,9 @@ def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
     fused = []
     for children in tree.nodes:
         for leaf in (child for child in children if child < tree.leaves):
-            other = _any_leaf(tree, next(child for child in children if child != leaf))
+            other = next(child for child in children if child != leaf)
+            while other >= tree.leaves:
+                other = tree.nodes[other - tree.leaves][0]
             a, b = np.zeros(tree.leaves), np.zeros(tree.leaves)
             a[leaf] = b[leaf] = factor
             a[other], b[other] = -rounded, 1.0
@@ -206,9 +208,3 @@ def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
                 fused.append(leaf)
                 break
     return tree.with_fused(fused)
-
-
-def _any_leaf(tree: SummationTree, node: int) -> int:
-    while node >= tree.leaves:
-        node = tree.nodes[node - tree.leaves][0]
-    return node
