@@ -147,11 +147,6 @@ def test_a_run_that_was_killed_keeps_its_whole_steps(run: Path) -> None:
     assert (answer.exit_code, "run stopped after 2 steps" in answer.stdout) == (2, True)
 
 
-def test_a_step_that_was_not_captured_is_refused(run: Path) -> None:
-    with pytest.raises(CaptureError, match=r"judge: 7; captured steps: 0, 2\. Choose"):
-        align(run, steps=[7])
-
-
 def test_a_damaged_line_costs_no_other(run: Path) -> None:
     path = run / "rank_0" / "steps.jsonl"
     lines = path.read_text().splitlines(keepends=True)
@@ -186,7 +181,9 @@ def test_foreign_folders_and_files_are_refused_in_a_sentence(run: Path, tmp_path
             Run.read(run)
 
 
-def test_steps_of_another_run_are_not_read(run: Path) -> None:
+def test_steps_of_another_run_and_steps_that_were_not_captured_are_not_read(run: Path) -> None:
+    with pytest.raises(CaptureError, match=r"judge: 7; captured steps: 0, 2\. Choose"):
+        align(run, steps=[7])
     rank = run / "rank_0"
     (rank / "step_000002.safetensors").write_bytes((rank / "step_000000.safetensors").read_bytes())
     capture = Run.read(run).first

@@ -327,7 +327,7 @@ def regroupings(side, other):
         alike = [side.run.values[slot].shape for slot in parts] == [v.shape for v in values]
         if alike and len(parts) > 1 and same in other.index.find(side.told[whole]):
             line = side.run.values[whole].flatten(0, -2)[0]
-            columns = torch.isin(line, values[0]).nonzero().flatten().tolist()
+            columns = torch.isin(line.clone(), values[0].flatten()).nonzero().flatten().tolist()
             starts = [k for k in columns if k - 1 not in columns]
             ends = [k for k in columns if k + 1 not in columns]
             shown = ", ".join("%d-%d" % ends for ends in zip(starts[:8], ends))

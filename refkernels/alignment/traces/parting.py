@@ -47,8 +47,8 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     shown = makers(other, its)[:PLACES]
     read = {s for call in shown for s in other.run.needs[call.index] if s not in its}
     heard = Index((s, other.told[s]) for s in read if varied(other.told[s]))
-    listened = {slot for slot, told in enumerate(side.told) if heard.find(told)}
-    own = sorted(makers(side, mine), key=lambda call: listened.isdisjoint(
+    listened = {s: set(found) for s, told in enumerate(side.told) if (found := heard.find(told))}
+    own = sorted(makers(side, mine), key=lambda call: listened.keys().isdisjoint(
         side.run.needs[call.index]))  # fmt: skip
     same = like and (like.function, like.file, like.line)
     calls = [c for c in own[:PLACES] if same in (None, (c.function, c.file, c.line))]
@@ -65,13 +65,13 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
         kept = {s for s in fresh if fresh[s].shape == values[s].shape}
         changed = [side.program.calls[k] for k in edit if not kept.issuperset(side.run.slots[k])]
         # where it calls no such function, a result of another shape is told by what follows
-        if not all(heard.find_value(fresh[s]) for s in fresh if s in listened):
+        unmade = set().union(*(listened[s] for s in fresh if s in listened))
+        kept_up = set().union(*(listened[s] for s in listened if s not in fresh)) if unmade else ()
+        if unmade.difference(kept_up, *(heard.find_value(v) for v in fresh.values() if unmade)):
             return (), whole  # B reads what it unmakes
         odd = any(not in_torch.is_view(c.function) and c.function not in functions for c in changed)
         return {h for s in (kept if odd else fresh) for h in wanted.find_value(fresh[s])}, whole
 
-    best, most = replacement(side, other, calls, shown, mine, its, made)
-    goal, trials, shorter, reached = most or math.inf, 0, None, 0
     leaves = list(side.run.at_leaf.values())
     lone = {  # by slot of a leaf without partner: other leaves of its shape
         one: [(s, values[s]) for s in leaves if s != one and values[s].shape == values[one].shape]
@@ -89,38 +89,35 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     groups = [some for some in equal.values() if not {*calls}.isdisjoint(some)]
     groups += [some for some in lines.values() if len(some) > 1]
 
-    def edits_of(chosen):
+    def edits_of(kind):
         """Edits of calls that values cannot tell apart, and of those that one line makes alike."""
-        for kind, some in itertools.product(chosen, groups):
+        for some in groups:
             for several in zip(*(KINDS[kind](kind, call, near) for call in some)):
                 told = {**several[0][0], "call": some[0]}
                 yield told, {k: edit for _, one in several for k, edit in one.items()}
 
-    for told, edit in edits_of([kind for kind in kinds if kind in MORE]):
-        hits, whole = made(edit) if made(edit, REACH)[0] else ((), False)
-        if whole and len(hits) > reached:
-            shorter, reached = (told, edit), len(hits)
-    goal, most = max(most, reached) or goal, most - 1
-    stuck, least = None, most  # an edit behind which `side` cannot be run to its end
+    replaced, most = replacement(side, other, calls, shown, mine, its, made)
     if not several:  # too many numbers explain the one number of a loss
         kinds = sorted(kinds, key=("number", "literal").__contains__)
-    for kind in kinds:
-        if shorter and kind == shorter[0]["edit"] and reached > max(most, 0):
-            best, most = shorter, reached
-        for told, edit in edits_of([kind]) if kind not in MORE and most < goal else ():
-            trials += 1
-            if trials > TRIALS or most >= goal:
-                return stuck or best
+    turn = {kind: -k for k, kind in enumerate(kinds)}  # of edits that make as many, the first
+    # The best edit with what it makes, by whether `side` can be run to its end behind it.
+    bests = {whole: (None, (most or 1, -len(kinds))) for whole in (True, False)}
+    goal, trials = None, 0
+    for kind in sorted(kinds, key=lambda kind: kind not in MORE):
+        if goal is None and kind not in MORE:
+            goal = bests[True][1][0] if most or bests[True][0] else math.inf
+        for told, edit in edits_of(kind):
+            trials += goal is not None
+            if goal and (trials > TRIALS or bests[True][1] >= (goal, turn[kind])):
+                break
             hits, whole = made(edit) if made(edit, REACH)[0] else ((), False)
             told_first = other.told[min(hits)] if hits else None
             behind = (s in sinks_of_other or not alike(other.told[s], told_first) for s in hits)
             if kind == "function" and not any(behind):  # nor is it a result
                 continue
-            if whole and len(hits) > max(most, 0):
-                best, most, stuck, least = (told, edit), len(hits), None, math.inf
-            elif not whole and len(hits) > max(least, 0):
-                stuck, least = (told, edit), len(hits)
-    return stuck or best
+            if (score := (len(hits), turn[kind])) > bests[whole][1]:
+                bests[whole] = (told, edit), score
+    return bests[True][0] or bests[False][0] or replaced
 
 
 def replacement(side, other, calls, shown, mine, its, made):
@@ -265,22 +262,22 @@ def compare(path_a, path_b):
         record["differences"] += drawn_otherwise(pair)
         record["unseen"].append({"run": "B", "reason": "it drew other random numbers than A"})
         return record
-    found, behind = record["differences"], [side.cut() for side in sides]
+    found, behind, names = record["differences"], [side.cut() for side in sides], ()
     pair.match()
     try:
         record["complete"] = differences(pair, lambda side: side.results(), found)
         for side, calls in zip(sides, behind) if record["complete"] and not found else ():
             side.program.calls += calls
             pair.refresh(side)
-        names = {name for name, _ in gradients(pair)} if record["complete"] and not found else ()
-        if names:
+        if record["complete"] and not found and (names := {n for n, _ in gradients(pair)}):
+            record["complete"] = False
             record["complete"] = differences(pair, lambda side: side.slots(
                 n for name, n in side.program.gradients.items()
                 if side is pair.a or name in names), found, LAST)  # fmt: skip
-            found[:] = [{**one, "stage": "backward"} for one in found]
     except Unseen as reason:  # an edit that makes B's values, and no program
         if not found:
             record["unseen"].append({"run": "A", "reason": str(reason)})
+    found[:] = [{**one, "stage": "backward"} for one in found] if names else found
     return record
 
 
@@ -314,8 +311,10 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             calls = makers(side, more)
             if not calls:
                 return False
-            made = {s for s in more if next(side.origins(s)) == s}  # others are only moved
-            named = words(makers(side, made)) or [calls[0].word]
+            made = makers(side, {s for s in more if next(side.origins(s)) == s})  # not only moved
+            its = {(one.function, place(one)) for one in (b if side is a else a).program.calls}
+            alone = [one for one in made if (one.function, place(one)) not in its]
+            named = words(alone) or words(made) or [calls[0].word]
             told = {"edit": edit, "calls": named, "call": calls[0]}
             found.append(described(pair, side, told, calls[0]))
             return True
@@ -358,11 +357,12 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             found.append(described(pair, b, told, first))
             return False
         told, edit = best
-        if is_replacement(best):
+        kind = told["edit"]
+        again = None if kind == "replaced" else (a, SAME.get(kind, (kind,)), told["call"])
+        if kind == "replaced":
             chains = chain(a, mine, told["call"]), chain(b, its, told.pop("given"))
             named = [[", ".join(words(calls, k)) for calls in chains] for k in range(3)]
             told["a"], told["b"] = next((pair for pair in named if pair[0] != pair[1]), named[0])
-        again = a, SAME.get(told["edit"], (told["edit"],)), told["call"]
         a.edits.update(edit)
         found += [one for one in [described(pair, a, told, first)] if one not in found]
         pair.refresh(a)
