@@ -16,10 +16,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from refkernels.alignment.question import Array
 from refkernels.alignment.run import Rank, StepTensors
 from refkernels.alignment.suspect import Suspect
-from refkernels.alignment.tensors import grouped, norm
+from refkernels.alignment.tensors import Array, grouped, norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 

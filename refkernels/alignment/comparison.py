@@ -20,10 +20,9 @@ from refkernels.alignment.clipping import LEAST_SCALE, clipping, scaling
 from refkernels.alignment.local import LocalTruth
 from refkernels.alignment.matching import Matched, oriented, unequal
 from refkernels.alignment.parts import SUMMED, cause, coefficients
-from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
 from refkernels.alignment.suspect import Suspect
-from refkernels.alignment.tensors import norm
+from refkernels.alignment.tensors import Array, norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 

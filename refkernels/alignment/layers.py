@@ -16,9 +16,10 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.alignment.kinds import LayerKind, kind_of, settings_of, synonyms, tensor_names
-from refkernels.alignment.question import Array, CapturedQuestion, NotJudged, Place, Read, Unjudged
+from refkernels.alignment.question import CapturedQuestion, NotJudged, Place, Read, Unjudged
 from refkernels.alignment.recorded import ROOT
 from refkernels.alignment.run import Layer, LayerCall, Rank, StepTensors
+from refkernels.alignment.tensors import Array
 from refkernels.op import Direction, Op
 
 

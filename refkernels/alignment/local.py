@@ -19,8 +19,9 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.alignment.layers import read_layers
-from refkernels.alignment.question import Array, CapturedQuestion, Place, Read, Unjudged
+from refkernels.alignment.question import CapturedQuestion, Place, Read, Unjudged
 from refkernels.alignment.run import Rank, Run
+from refkernels.alignment.tensors import Array
 from refkernels.alignment.updates import read_updates
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from refkernels.alignment.kinds import WEIGHTS, LayerKind, kind_of, synonyms
-from refkernels.alignment.question import Array
 from refkernels.alignment.run import CaptureError, Layer, Rank, StepTensors
-from refkernels.alignment.tensors import grouped
+from refkernels.alignment.tensors import Array, grouped
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ import numpy as np
 
 from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched
-from refkernels.alignment.question import Array
 from refkernels.alignment.run import LayerCall, Rank, Run, StepTensors
-from refkernels.alignment.tensors import norm
+from refkernels.alignment.tensors import Array, norm
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 

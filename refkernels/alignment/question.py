@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from refkernels.alignment.tensors import Array
 from refkernels.op import Direction
 
-Array = npt.NDArray[Any]
 Stage = Literal["forward", "backward", "clip", "update"]  # in a step's order
 
 

@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from refkernels.alignment.shifts import moved
+from refkernels.alignment.tensors import Array
 from refkernels.schedule_ref import Schedule
 from refkernels.schedule_ref.schedules import convention_of, parameter_intervals
 
-Array = npt.NDArray[Any]
 _NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf(?:inity)?)"
 _NUMBERS = re.compile(rf"(?<![\w.]){_NUMBER}(?![\w.])", re.IGNORECASE)
 _WORD = r"\b(?:{})[\"']?\s*[=:|\s]\s*"
@@ -155,21 +154,22 @@ def _schedules(printed: Array, r: Array, width: Array) -> Iterator[Schedule]:
     """Schedules that fit in float64, the simplest first."""
     for held, late in itertools.product((False, True), (0, 1, -1)):
         steps = np.maximum(printed - late, 0)
-        for first, (peak, warmup) in itertools.product((1, 0), dict.fromkeys(_peaks(steps, r))):
+        peaks = dict.fromkeys(_peaks(steps, r))
+        for curved, first, (peak, warmup) in itertools.product((False, True), (1, 0), peaks):
             rising = steps < warmup
             part = (steps[rising] + first) / warmup
+            part = np.sin(np.pi / 2 * part) ** 2 if curved else part
             factor = _factor(part, r[rising], width[rising], peak)
-            if factor is None or (first and (factor or not warmup)):
+            if factor is None or (first and (factor or not warmup)) or (curved and not warmup):
                 continue
             warm: dict[str, Any] = {"warmup_steps": warmup, "warmup_factor": factor}
-            warm |= {"first": first, "late": late}
+            warm |= {"first": first, "late": late, "cosine_warmup": curved}
             tops = np.flatnonzero(r == peak)
             hold = int(steps[tops[-1]]) - warmup if held and tops.size else 0
             for begin in dict.fromkeys((warmup + hold, 0)) if hold > 0 or not held else ():
                 u = np.maximum(steps[~rising] - begin, 0)
-                for decay in _decays(u, r[~rising], width[~rising], peak):
-                    early = begin < warmup
-                    yield Schedule(peak, hold_steps=hold, from_start=early, **warm, **decay)
+                for fall in _decays(u, r[~rising], width[~rising], peak):
+                    yield Schedule(peak, hold_steps=hold, from_start=begin < warmup, **warm, **fall)
 
 
 def _peaks(steps: Array, r: Array) -> Iterator[tuple[float, int]]:

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from refkernels import registry
-from refkernels.alignment.question import Array, CapturedQuestion, NotJudged, Place, Read, Unjudged
+from refkernels.alignment.question import CapturedQuestion, NotJudged, Place, Read, Unjudged
 from refkernels.alignment.recorded import Optimizer
 from refkernels.alignment.run import Rank, Run, StepLine, StepTensors
-from refkernels.alignment.tensors import STORED_AS, grouped
+from refkernels.alignment.tensors import STORED_AS, Array, grouped
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.op import Op

@@ -81,9 +81,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ported")
     names = ("right", "port", "fused", *PAIRS, *TRIED)
     run_script("torch", folder, "ported_training.py", *names).check_returncode()
-    scripts = str(HERE.parent / "without_compiler.py"), str(TRACES)
-    command = [python_of("torch"), "-c", MANY, *scripts, "fused", *TRIED]
-    subprocess.run(command, cwd=folder, check=True)
+    command = python_of("torch"), "-c", MANY, str(HERE.parent / "without_compiler.py"), str(TRACES)
+    subprocess.run([*command, "fused", *TRIED], cwd=folder, check=True)
     return folder
 
 

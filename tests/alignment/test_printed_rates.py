@@ -46,23 +46,24 @@ def cycle(rates: list[float], steps: list[float], curved: bool, height: float = 
 ONE, THREE, UP = [1.2e-4, 1.2e-3, 1.2e-6], [4e-4, 1e-2, 4e-4, 4e-8], [1e-4, 1e-3, 1e-4]
 LOG = "".join(f"step {k}: loss 2.3, lr {nano(k):.5e}\n" for k in range(0, 95, 5))
 BERT = printed(lambda k: 5e-6 * k if k < 10 else 5e-5 * (1 - k / 100), 100, "{!r}\n")
-STAIRS = printed(lambda k: 0.1 * 0.1 ** (k // 30), 99)
 INVERSE = printed(lambda k: 1e-3 * min(k / 40, (40 / max(k, 1)) ** 0.5), 200)
 POWER = printed(lambda k: 1e-2 * (1 - k / 80) ** 0.9, 60, "lr: [{}]\n")
 STAGES = printed(lambda k: 0.1 * 0.2 ** ((k >= 30) + (k >= 80) + (k >= 90)), 120)
 SGDR = printed(lambda k: 1e-3 * fall(k / 20 if k < 20 else k / 40 - 0.5), 60)
 EQUAL = printed(lambda k: 2e-4 * (k / 10 if k < 10 else fall((k - 10) / 30 % 1)), 100)
+EASED = printed(lambda k: 1e-3 * min(1 - fall(min(k, 20) / 20), 1.5 - k / 40), 50)
 HELD = printed(lambda k: min(k / 5, 1.0, 2.0 - k / 50), 90)
 FITS: dict[str, tuple[str, str, dict[str, Any]]] = {  # the parameters, which intervals hold
     UNIRL: ("cosine", "as_asked", {"max_lr": 3e-4, "min_lr": 0.0, "decay_steps": 10}),
     LIBAI: ("constant", "as_asked", {"max_lr": 4.001, "warmup_steps": 4}),
     LOG: ("cosine", "warmup_from_first_step", {"warmup_steps": 20, "decay_steps": 80}),
     BERT: ("linear", "decay_from_start", {"max_lr": 5e-5, "warmup_steps": 10, "decay_steps": 100}),
-    STAIRS: ("step", "as_asked", {"max_lr": 0.1, "decay_steps": 30}),
+    printed(lambda k: 0.1 ** (1 + k // 30), 99): ("step", "as_asked", {"decay_steps": 30}),
     printed(lambda k: 0.1 * 0.95**k, 60): ("exponential", "as_asked", {}),
     printed(nano, 70): ("cosine", "warmup_from_first_step", {"min_lr": 3e-5, "decay_steps": 80}),
     INVERSE: ("inverse_sqrt", "as_asked", {"warmup_steps": 40, "decay_steps": 40}),
     POWER: ("polynomial", "as_asked", {"decay_steps": 80}),
+    EASED: ("linear", "as_asked", {"warmup_steps": 20, "cosine_warmup": True, "decay_steps": 40}),
     HELD: ("linear", "as_asked", {"warmup_steps": 5, "hold_steps": 45, "decay_steps": 50}),
     STAGES: ("step", "as_asked", {"max_lr": 0.1, "milestones": (30, 80, 90)}),
     SGDR: ("cosine", "as_asked", {"decay_steps": 20, "restarts": 2}),
