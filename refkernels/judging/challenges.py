@@ -163,9 +163,7 @@ class Drawer:
         """In these shapes; if the cases give them, in those of the smallest case of which one of
         these axes, the first leading one or a letter, can be repeated until it is so long."""
         yield from self._drawn(family, rng, shapes) if self.free else ()
-        fitting = (
-            [] if self.free else sorted(self._fitting(0), key=lambda built: elements(built[0]))
-        )
+        fitting = [] if self.free else sorted(self._fitting(0), key=lambda one: elements(one[0]))
         for (inputs, params), axis in itertools.product(fitting, axes):
             longer = self._repeated(inputs, axis, least)
             if least <= elements(longer) <= questions.MOST and self._takes(longer, params):
@@ -279,10 +277,8 @@ class Drawer:
         """An ordinary challenge, for the calls of one process: if the op has one, one that no
         kernel may decline, whose integers are not all equal, as where every class is ignored."""
         usual = self.typicals(rng, (rows,))
-        varied = [
-            c for c in usual if all(np.ptp(a) for a in c.inputs.values() if questions.is_whole(a))
-        ]
-        if chosen := varied or usual:
+        whole = [filter(questions.is_whole, c.inputs.values()) for c in usual]
+        if chosen := [c for c, a in zip(usual, whole, strict=True) if all(map(np.ptp, a))] or usual:
             return chosen[int(rng.integers(len(chosen)))]
         raise ValueError(
             f"{self.op.name} has no inputs of {self.domain.lengths}: give other lengths."
@@ -316,16 +312,13 @@ class Drawer:
 
     def again(self, like: Challenge, family: str, rng: Rng) -> Challenge:
         """Other content in the shapes of a challenge; its integers in another order."""
-        moved = {
-            name: rng.permutation(array.reshape(-1)).reshape(array.shape)
-            for name, array in like.inputs.items()
-            if questions.is_whole(array) and name not in like.floats
-        }
-        return self._redrawn(FAMILIES[family], rng, {**like.inputs, **moved}, like.params)
+        return self._redrawn(FAMILIES[family], rng, _moved(like.inputs, rng), like.params)
 
     def changed(self, like: Challenge, which: int, rng: Rng) -> Challenge:
         """The challenge with an element of the first or the last floating input changed, in its
-        middle half, where a sample of both ends does not see it."""
+        middle half, where a sample of both ends does not see it; if there is none, another one."""
+        if not like.floats:
+            return self.again(like, "typical", rng)
         name, array = list(like.floats.items())[which]
         changed = np.array(array, order="C")
         if changed.size:
@@ -361,9 +354,8 @@ class Drawer:
 
     def _rounded(self, drawn: Named) -> dict[str, Array]:
         positive = self.roles.positive
-        finite = {
-            n: np.nan_to_num(drawn[n], False, 0.0, 0.0, 0.0) for n in self.below_one & {*drawn}
-        }
+        names = self.below_one & {*drawn}
+        finite = {n: np.nan_to_num(drawn[n], False, 0.0, 0.0, 0.0) for n in names}
         below = {n: np.floor(128 * np.abs(array) % 128) / 128 for n, array in finite.items()}
         return {
             name: formats.round_to(np.abs(array) if name in positive else array, self.dtype)
@@ -422,7 +414,14 @@ class Drawer:
     def _redrawn(
         self, family: Numbers, rng: Rng, inputs: Named, params: Named | None = None
     ) -> Challenge:
-        """The shapes and integers of these inputs with other floats."""
+        """The shapes and integers of these inputs with other floats; integers alone are moved."""
         shapes = {n: a.shape for n, a in inputs.items() if is_float(a)}
         drawn = self._rounded(Filling(rng, shapes, self.roles, self._format).of(family))
-        return self._challenge(family.name, {**inputs, **drawn}, params)
+        inputs = {**inputs, **drawn} if shapes else _moved(inputs, rng)
+        return self._challenge(family.name, inputs, params)
+
+
+def _moved(inputs: Named, rng: Rng) -> dict[str, Any]:
+    """The inputs, their integers in another order."""
+    whole = {n: a for n, a in inputs.items() if questions.is_whole(a) and not is_float(a)}
+    return {**inputs, **{name: rng.permuted(array) for name, array in whole.items()}}

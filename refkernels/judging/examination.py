@@ -161,7 +161,7 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
         other("mixed"), other("scales"), other("positive").given(main), other("powers"),
         changed(first, -1), first,
     ]  # fmt: skip
-    row = max(math.prod(array.shape) for array in first.floats.values()) // ROWS
+    row = max((math.prod(array.shape) for array in first.floats.values()), default=ROWS) // ROWS
     many = drawer.typical(rng, max(MANY // max(row, 1), ROWS))
     order += [many, changed(many, 0)]
     contents = [*order, *map(other, _NEW)]

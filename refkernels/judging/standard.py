@@ -76,8 +76,9 @@ class Challenge:
 
     @property
     def format(self) -> Format:
-        """The format of the floating inputs: the narrowest."""
-        return min(map(formats.of, self.floats.values()), key=lambda format: format.p)
+        """The format of the floating inputs: the narrowest; of a program without them its own."""
+        given = [formats.of(array) for array in self.floats.values()]
+        return min(given or [formats.get(self.op.whole)], key=lambda format: format.p)
 
     @property
     def floats(self) -> dict[str, Array]:

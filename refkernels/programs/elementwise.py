@@ -44,7 +44,8 @@ def elu(c: Any, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) ->
 
 
 def real_power(c: Any, x: Any, exponent: Any, *_: Any) -> Any:
-    """x^y: by products where y is a small integer, else by roots and logarithms of x > 0."""
+    """x^y: by products where y is a small integer, else by roots and logarithms of |x|; y = 0 gives
+    1, and of x < 0 only whole y give a number, odd ones a negative one."""
     x = c.plain(x)
     if isinstance(exponent, int | float):
         if float(exponent).is_integer() and abs(exponent) <= 64:
@@ -52,8 +53,11 @@ def real_power(c: Any, x: Any, exponent: Any, *_: Any) -> Any:
         special = {0.5: c.sqrt, -0.5: c.rsqrt, 1.5: lambda a: a * c.sqrt(a)}
         if exponent in special:
             return special[exponent](x)
-        exponent = c.scalar(exponent)
-    return c.real_power(x, c.plain(exponent))
+    y = c.plain(exponent)
+    quarter = c.number(Fraction(1, 4))  # which decides a quotient of 2 that is not exact
+    whole, even = equal(c, y, c.round(y)), abs(y - 2 * c.floor(y / 2 + quarter)) < quarter
+    size = c.where((y < 0) | (y > 0), c.real_power(abs(x), y), c.number(1))
+    return c.where(x < 0, c.where(whole, c.where(even, size, -size), c.log(x)), size)
 
 
 def clamp(c: Any, x: Any, low: Any = None, high: Any = None) -> Any:
@@ -212,6 +216,7 @@ NUMBERS: dict[str, Rule] = {
     "ceil.default": lambda c, x: -c.floor(-x),
     "trunc.default": lambda c, x: c.round(x, ties="zero"),
     # activations
+    "mish.default": lambda c, x: x * c.tanh(c.maximum(x, c.number(0)) + c.log1p(c.exp(-abs(x)))),
     "leaky_relu.default": lambda c, x, s: c.where(x > 0, x, x * s),
     **{f"remainder.{kind}": remainder for kind in KINDS},
     **{f"fmod.{kind}": partial(remainder, rounding_mode="trunc") for kind in KINDS},
@@ -231,7 +236,7 @@ RAW: dict[str, Rule] = {
     "sigmoid.default": partial(limited, sigmoid),
     "pow.Tensor_Scalar": real_power,
     "pow.Tensor_Tensor": real_power,
-    "pow.Scalar": lambda c, base, y: c.exp(c.plain(y) * c.log(c.scalar(base))),
+    "pow.Scalar": real_power,
     "where.self": where,
     **{
         f"{name}.{kind}": partial(compared, rule)

@@ -56,8 +56,7 @@ def estimated(
         sharper = _estimates(formulas, inputs, names)
         count = 0
         for name, estimate in sharper.items():
-            sharper_there = wide(answers[name]) & (estimate.radius < answers[name].radius)
-            places = np.flatnonzero(sharper_there)
+            places = np.flatnonzero(wide(answers[name]) & (estimate.radius < answers[name].radius))
             count += places.size
             answers[name] = answers[name].replace(places, estimate.reshape(-1)[places])
         if count:

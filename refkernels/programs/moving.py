@@ -227,16 +227,12 @@ def cumulative_logsumexp(c: Any, x: Any, dim: int) -> Any:
     return concatenate(c, sums, dim) if sums else x
 
 
-def shaped(c: Any, x: Any, *_: Any) -> Any:
-    return c.reshape(x, c.shape)
-
-
 EMPTY = ("empty.memory_format", "empty_permuted.default", "new_empty_strided.default")  # a shape
+RESHAPING = ("view.default", "unsqueeze.default", "squeeze.dims")
+COPIES = ("clone.default", "alias.default", "lift_fresh_copy.default")
 MOVING: dict[str, Rule] = {
-    **dict.fromkeys(("view.default", "unsqueeze.default", "squeeze.dims"), shaped),
-    **dict.fromkeys(
-        ("clone.default", "alias.default", "lift_fresh_copy.default"), lambda c, x, *_: x
-    ),
+    **dict.fromkeys(RESHAPING, lambda c, x, *_: c.reshape(x, c.shape)),
+    **dict.fromkeys(COPIES, lambda c, x, *_: x),
     "detach.default": lambda c, x: c.stop(c.value(x)) if c.tensor.is_float else x,
     "expand.default": lambda c, x, *_: c.broadcast(x, c.shape),
     "permute.default": lambda c, x, axes: c.transpose(x, axes),
@@ -303,7 +299,7 @@ REDUCTIONS: dict[str, Rule] = {
     "cummin.default": numbers(lambda c, x, dim: (cumulative(c.minimum, c, x, dim), None), 1),
     "logcumsumexp.default": cumulative_logsumexp,
     "scatter_add.default": partial(places.scatter, accumulate=True),
-    "scatter_reduce.two": places.combined,
+    **dict.fromkeys(("scatter.reduce", "scatter_reduce.two"), places.combined),
     "_pdist_forward.default": lambda c, x, order=2: norm(
         c, operator.sub(*(c.take(c.plain(x), i, 0) for i in np.triu_indices(x.shape[0], 1))),
         order, [-1],

@@ -134,11 +134,13 @@ def _result(program: TorchProgram, xp: Context, node: Step, known: Mapping[str, 
     call = Call(xp, node, tuple(t for t in operands if t.is_float), program.dtype)
     rule = rule_of(node.operator)
     assert rule is not None  # `check` has seen it
-    result = rule(call, *(_argument(a, known) for a in node.arguments))
-    if not isinstance(result, tuple):
-        return _kept(call, result, node.gives[0])
-    if not node.several:
-        return _kept(call, result[0], node.gives[0])
+    try:
+        result = rule(call, *(_argument(a, known) for a in node.arguments))
+    except IndexError as error:
+        raise call.refuse(f"has no such place: {error}") from None
+    first = result[0] if isinstance(result, tuple) else result
+    if first is result or not node.several:
+        return _kept(call, first, node.gives[0])
     return tuple(_kept(call, *pair) for pair in zip(result, node.gives, strict=False))
 
 

@@ -200,10 +200,11 @@ def index_put(c: Any, x: Any, indices: Any, values: Any, accumulate: bool = Fals
 
 
 def _added_at(c: Any, x: Any, values: Sequence[Any], places: Sequence[Any]) -> Any:
-    flat = c.move(lambda *arrays: np.concatenate([a.reshape(-1) for a in arrays]), *values)
-    at = np.concatenate([place.reshape(-1) for place in places])
-    total = c.scatter_add(flat, at, math.prod(x.shape))
-    return c.value(x) + c.reshape(total, x.shape)
+    """x is a term of each sum, which may come first."""
+    size, parts = math.prod(x.shape), (c.value(x), *values)
+    flat = c.move(lambda *arrays: np.concatenate([a.reshape(-1) for a in arrays]), *parts)
+    at = np.concatenate([np.arange(size), *(place.reshape(-1) for place in places)])
+    return c.reshape(c.scatter_add(flat, at, size), x.shape)
 
 
 def scatter(
@@ -236,11 +237,11 @@ def _steps(c: Any, dim: int, places: Any, source: Any) -> Iterator[tuple[Any, An
 
 def combined(c: Any, x: Any, dim: int, at: Any, source: Any, way: str, own: bool = True) -> Any:
     """x, if it counts, and the elements of source, combined at places of an axis."""
-    x, source, at = c.plain(x), c.plain(source), c.index(at)
+    x, source, at, times = c.plain(x), c.plain(source), c.index(at), operator.mul
     if not x.shape:
         raise c.refuse("combines single numbers")
     number = np.full(x.shape, int(own))  # of what is combined
-    if combine := {"prod": operator.mul, "amax": c.maximum, "amin": c.minimum}.get(way):
+    if combine := {"prod": times, "multiply": times, "amax": c.maximum, "amin": c.minimum}.get(way):
         for one, part in _steps(c, dim, at, source):
             grid = tuple(_grid(one, dim))
             x = put(c, x, c.where(number[grid] > 0, combine(index(c, x, grid), part), part), grid)
@@ -248,4 +249,4 @@ def combined(c: Any, x: Any, dim: int, at: Any, source: Any, way: str, own: bool
         return x
     np.add.at(number, tuple(_grid(at, dim)), 1)
     total = scatter(c, x if own else scatter(c, x, dim, at, 0), dim, at, source, accumulate=True)
-    return total if way == "sum" else total / c.array(np.maximum(number, 1))
+    return total if way in ("sum", "add") else total / c.array(np.maximum(number, 1))

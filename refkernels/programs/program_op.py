@@ -45,19 +45,18 @@ def op_of(program: TorchProgram, name: str) -> Op:
     used |= set(program.outputs)
     given = (i for i in program.inputs if i.kind == "input" or i.node in used)
     taken = [i for i in sorted(given, key=lambda i: KINDS.index(i.kind)) if i.kind != "constant"]
-    takes = (
-        f"{i.name}{_axes(i.tensor)}{'' if i.kind == 'input' else '?'}{_kind(i)}" for i in taken
-    )
+    takes = (f"{i.name}{_axes(i.tensor)}{_kind(i)}" for i in taken)
     gives = (f"{n}{_axes(t)}{'' if t.is_float else ':low'}" for n, t in outputs.items())
     signature = f"{', '.join(takes)} -> {', '.join(gives)}"
+    if not taken:
+        raise ProgramError(f"{program.name} takes no tensors: its answer is always the same.")
     apart = all(node.operator in APART for node in program.nodes if node.value is None)
     named = zip(outputs.items(), program.outputs, strict=True)
     steps = None if apart else {name: step for (name, t), step in named if t.is_float}
     formula = Traced(functools.partial(_formula, program, taken), work(program), name, steps)
-    differentiated = tuple(
-        i.name for i in taken if i.tensor.is_float and i.kind in ("input", "parameter")
-    )
-    differentiated = differentiated if next(iter(outputs.values())).is_float else ()
+    smooth = next(iter(outputs.values())).is_float
+    leaves = [i for i in taken if smooth and i.tensor.is_float and i.kind in ("input", "parameter")]
+    differentiated = tuple(item.name for item in leaves)
     own, why = joint.readable(program)
     gradients: dict[str, Any] = {}
     if own:  # it comes first, for its special values
@@ -93,13 +92,10 @@ def _cases(
     def build(dtype: str, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         rng, inputs = np.random.default_rng(seed), {}
         for item in given:
-            if not item.tensor.is_float:
-                inputs[item.name] = item.array
-            elif seed:
-                drawn = rng.standard_normal(item.tensor.shape)
+            inputs[item.name] = item.array
+            if item.tensor.is_float:
+                drawn = rng.standard_normal(item.tensor.shape) if seed else item.array.astype(float)
                 inputs[item.name] = np.asarray(formats.round_to(drawn, dtype))
-            else:
-                inputs[item.name] = item.array.astype(formats.get(dtype).dtype)
         dy = formats.round_to(rng.standard_normal(tensor.shape), dtype)
         return {**inputs, f"d{first}": np.asarray(dy)}, {}
 
@@ -114,7 +110,8 @@ def _axes(tensor: Tensor) -> str:
 
 
 def _kind(item: ProgramInput) -> str:
-    return "" if item.tensor.is_float else ":bool" if item.tensor.dtype == "bool" else ":int"
+    kind = "" if item.tensor.is_float else ":bool" if item.tensor.dtype == "bool" else ":int"
+    return kind if item.kind == "input" else f"?{kind}"
 
 
 def _outputs(program: TorchProgram) -> dict[str, Tensor]:

@@ -132,6 +132,8 @@ CANDIDATES = [
     ("gelu", "ModelNew", "wrong", "wrong_bound"),
     ("cross_entropy", "ModelNew", "right", ""),
     ("running_sum", "ModelNew", "lower_precision", "lower_precision"),
+    ("lookup", "ModelNew", "right", ""),
+    ("lookup", "Neighbours", "wrong", "wrong_bound"),
 ]
 
 

@@ -427,11 +427,39 @@ def test_numbers_that_meet_at_a_place_are_combined() -> None:
     for way, y in right.items():
         op = documents.single("scatter_reduce.two", ["x", 0, "i", "s", *way], (3,), **given)
         assert op.evaluate("forward", given, {})["y"].hi.tolist() == y, way
+    for name, y in {"add": [0, 5, 8], "multiply": [-84, 5, 12]}.items():
+        op = documents.single("scatter.reduce", ["x", 0, "i", "s", name], (3,), **given)
+        assert op.evaluate("forward", given, {})["y"].hi.tolist() == y, name
+    with pytest.raises(ProgramError, match="no such place: index 3 is out of bounds"):
+        op.evaluate("forward", {**given, "i": np.array([0, 3, 2])}, {})
     one = {"x": np.array(4, np.float32), "i": np.array([0]), "s": np.float32([3])}
     none = {**one, "i": np.zeros((2, 0), int), "s": np.zeros((2, 0), np.float32)}
     for name, own, total in (("_add.default", one, 7), (".src", one, 3), ("_add.default", none, 4)):
         op = documents.single(f"scatter{name}", ["x", 0, "i", "s"], (), **own)
         assert op.evaluate("forward", own, {})["y"].hi == total
+
+
+def test_a_number_may_be_the_first_term_of_what_is_added_to_it() -> None:
+    given = {"x": np.float32([2**24]), "i": np.array([0, 0]), "s": np.float32([1, -1])}
+    op = documents.single("scatter_add.default", ["x", 0, "i", "s"], (1,), **given)
+    assert op.evaluate("forward", given, {})["y"].hi == 2**24
+    assert_kernel(op, given, np.float32([2**24 - 1]))  # 2^24 + 1 is rounded to 2^24
+
+
+def test_of_negative_numbers_only_whole_powers_are_numbers() -> None:
+    x = np.float32([-2, -2, -3, -1.5, 0, -1.75, np.nan, -np.inf, 2, -2])
+    y = np.float32([3, 2, -3, 2.5, 0, 1, 0, 3, 0.5, 2.0**25])
+    op = documents.single("pow.Tensor_Tensor", ["x", "w"], (10,), x=x, w=y)
+    with np.errstate(all="ignore"):
+        assert_kernel(op, {"x": x, "w": y}, np.power(x, y))
+    dx = op.evaluate("backward", {"x": x, "w": y, "dy": np.ones_like(x)}, {})["dx"].hi
+    assert np.allclose(dx[:3], [12, -4, -1 / 27])
+
+
+def test_what_takes_no_tensors_is_no_oracle() -> None:
+    zeros = documents.call("y", "aten.full.default", [[2], 0.0], documents.tensor((2,)))
+    with pytest.raises(ProgramError, match="takes no tensors"):
+        documents.program([zeros], {})
 
 
 def test_a_convolution_by_pieces_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from shared import attention_mask, axes, narrowed, sets_of, widened
+from shared import attention_mask, axes, dropped_as, narrowed, sets_of, widened
 
 # Paddle's handler of fatal signals allocates memory: after a heap corruption it hangs.
 paddle.disable_signal_handler()
@@ -84,12 +84,6 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     return F.group_norm(x, num_groups, eps, weight, bias)
 
 
-def avx512():
-    """Whether the CPU has AVX-512, according to NumPy."""
-    core = np._core if hasattr(np, "_core") else np.core
-    return core._multiarray_umath.__cpu_features__.get("AVX512F", False)
-
-
 def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
     loss = F.cross_entropy(
         x,
@@ -128,21 +122,9 @@ def smooth_l1(x, target, reduction="mean", beta=1.0):
 
 
 def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
-    """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
     if mask is None:
         return F.dropout(x, p, training=False, mode=mode)
-    y, left, copies = x, paddle.ones_like(mask), paddle.stack([x] * 64)
-    for seed in range(64):
-        paddle.seed(seed)
-        same = (F.dropout(paddle.ones_like(copies), p) != 0) == mask
-        paddle.seed(seed)
-        answers, found = F.dropout(copies, p, mode=mode), same.any(0)
-        first = same.astype("int32").argmax(0, True)
-        y = paddle.where(left & found, paddle.take_along_axis(answers, first, 0)[0], y)
-        left = left & ~found
-        if not bool(left.any()):
-            return y
-    raise NotImplementedError("PaddlePaddle drew no such mask in 4,096 tries")
+    return dropped_as(paddle, x, mask, lambda x: F.dropout(x, p, mode=mode), paddle.seed)
 
 
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
@@ -332,7 +314,8 @@ def unsupported(op, direction, dtype, device):
 def unsupported_rms_norm(direction, dtype):
     if dtype != "float32" or direction == "backward":
         return "PaddlePaddle's rms_norm on a CPU is float32 and forward only"
-    if not avx512():
+    core = np._core if hasattr(np, "_core") else np.core
+    if not core._multiarray_umath.__cpu_features__.get("AVX512F"):
         return "PaddlePaddle's rms_norm needs AVX-512 on a CPU: without it the process ends"
     return None
 

@@ -123,21 +123,25 @@ def flat(x, axis):
 
 
 def masked_dropout(framework, x, mask=None, p=0.5, mode="upscale_in_train"):
-    """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
-    drop = framework.nn.functional.dropout
     if mode != "upscale_in_train":
         raise NotImplementedError("%s's dropout has no mode=%r" % (framework.__name__, mode))
+    drop = framework.nn.functional.dropout
     if mask is None:
         return drop(x, p, training=False)
+    return dropped_as(framework, x, mask, lambda x: drop(x, p), framework.manual_seed)
+
+
+def dropped_as(framework, x, mask, drop, seed):
+    """`drop` draws its own masks: of copies of x, each element takes one that drew its bit."""
     y, left, copies = x, framework.ones_like(mask), framework.stack([x] * 64)
-    for seed in range(64):
-        framework.manual_seed(seed)
-        same = (drop(framework.ones_like(copies), p) != 0) == mask
-        framework.manual_seed(seed)
-        answers, found = drop(copies, p), same.any(0)
-        first = framework.argmax(same.int(), 0, keepdim=True)
-        y = framework.where(left & found, framework.gather(answers, 0, first)[0], y)
-        left = left & ~found
+    ones = framework.ones_like(copies)
+    for number in range(64):
+        seed(number)
+        same = (drop(ones) != 0) == mask
+        seed(number)
+        for hit, answer in zip(same, drop(copies)):
+            y = framework.where(hit, answer, y)
+        left = left & ~same.any(0)
         if not bool(left.any()):
             return y
     raise NotImplementedError("%s drew no such mask in 4,096 tries" % framework.__name__)

@@ -23,11 +23,12 @@ LONGEST = 1 << 37  # multiplications, in float32 and float64: half a minute of o
 GIVING = ("get_inputs", "get_init_inputs")
 
 
-def smaller(text, path, name, most, kept=None):
+def smaller(whole, path, name, most, kept=None, alone=True):
     """The task's text with smaller integers, and these by name, where class `name` computes at
-    most `most` elements, or as few as can be. `kept`: the number of an integer that stays."""
-    before, best, stages = integers(text), measured(text, path, name), {}
-    groups = [group for group in _groups(before) if kept not in group]
+    most `most` elements, or as few as can be. `kept`: the number of an integer that stays; `alone`:
+    whether equal ones may part, unless the model then lacks places that are drawn."""
+    text, before, best, stages = whole, integers(whole), measured(whole, path, name), {}
+    groups = [group for group in _groups(before, alone) if kept not in group]
     for group in groups if best and best.work > most else ():
         found = measured(_halved(text, group), path, name, run=False)
         if found:
@@ -35,12 +36,14 @@ def smaller(text, path, name, most, kept=None):
     while stages and best.work > most:
         values = [integer.value for integer in integers(text)]
         group = min(stages, key=lambda g: _order(stages[g], len(g), values[g[0]]))
-        halved = _halved(text, group) if values[group[0]] >= LEAST else text
+        halved = _halved(text, group) if min(values[k] for k in group) >= LEAST else text
         found = measured(halved, path, name)
         if found and found.work < best.work and found.fewest >= min(best.fewest, FEWEST):
             text, best = halved, found
         else:
             del stages[group]
+    if alone and kept is None and text != whole and not _runs(text, path, name):
+        return smaller(whole, path, name, most, kept, alone=False)
     after = [integer.value for integer in integers(text)]
     return text, {old.name: new for old, new in zip(before, after) if old.value != new}
 
@@ -87,14 +90,14 @@ def integers(text):
     return found
 
 
-def _groups(known):
-    """The numbers of one integer, and of all integers with the same value."""
+def _groups(known, alone):
+    """The numbers of all integers with the same value, and of one."""
     equal = {}
     for k, integer in enumerate(known):
         if integer.value >= LEAST:
             equal.setdefault(integer.value, []).append(k)
-    alone = [(k,) for numbers in equal.values() for k in numbers]
-    return alone + [tuple(numbers) for numbers in equal.values() if len(numbers) > 1]
+    several = [tuple(numbers) for numbers in equal.values() if len(numbers) > 1]
+    return [(k,) for n in equal.values() for k in n if alone or len(n) == 1] + several
 
 
 def _halved(text, group):
@@ -134,6 +137,16 @@ def measured(text, path, name, run=True):
     except Exception:
         return None
     return found
+
+
+def _runs(text, path, name):
+    """Whether it runs with numbers: places that are drawn may lie beyond what is shorter."""
+    try:
+        module = executed(text, path)
+        getattr(module, name)(*getattr(module, "get_init_inputs", list)())(*module.get_inputs())
+    except Exception:
+        return False
+    return True
 
 
 class _Measured:
