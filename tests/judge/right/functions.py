@@ -183,13 +183,14 @@ globals().update(
                 "quotient": lambda x: 1 / x, "power_wide": lambda x: np.power(x, -1.0),
             },
             "erf": {
-                "library_wide": lambda x: _of(_ERF, x),
+                "library_wide": lambda x: _of(_ERF, x), "odd_wide": lambda x: -_of(_ERF, -x),
                 "complement_wide": lambda x: np.where(
                     np.abs(x) < 0.5, _of(_ERF, x), np.copysign(1 - _of(_ERFC, np.abs(x)), x)
                 ),
             },
             "erfc": {
                 "library_wide": lambda x: _of(_ERFC, x),
+                "below_wide": lambda x: np.where(x < 0, 2 - _of(_ERFC, -x), _of(_ERFC, x)),
                 "complement_wide": lambda x: np.where(x < 0.25, 1 - _of(_ERF, x), _of(_ERFC, x)),
             },
             "gelu_tanh": {
