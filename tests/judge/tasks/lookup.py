@@ -1,5 +1,4 @@
-"""Rows of a table at places that are drawn from all of them, of numbers none; the neighbours read
-the row in front."""
+"""Rows of a table at drawn places, of numbers none; the neighbours read the row in front."""
 
 import torch
 from torch import nn
