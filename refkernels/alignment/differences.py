@@ -185,8 +185,8 @@ def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
         alone = [rank.layers[name] for name in layers]
         judged = [one for one in alone if isinstance(kind_of(one, one.hyperparameters), LayerKind)]
         for layer in judged[:_LISTED]:
-            details = {"run": run, "type": layer.type}
-            yield Suspect("model", layer.name, kind="lone_layer", details=details)
+            details = {"run": run, "type": layer.type}  # noted: a function may stand for it
+            yield Suspect("model", layer.name, decisive=False, kind="lone_layer", details=details)
         for name in parameters[:_LISTED]:
             yield Suspect("model", name, kind="lone_parameter", details={"run": run})
     pairs = matched.parameters.items()
