@@ -48,6 +48,9 @@ rows = {"dloss": normal(1)[0], "x": normal(16, 256), "target": np.arange(16)}
 smoothed = plain("cross_entropy", "backward", label_smoothing=0.1)  # errs in all elements together
 of("cross_entropy", rows)("param_differs", smoothed, value=0.1)
 differs("adam", STEP, ADAM, "lr", 2e-3)
+half = {"dy": normal(40).astype("f2"), "x": normal(40, 100).astype("f2"), "target": LABELS}
+cooled = plain("selective_log_softmax", "backward", temperature=0.95)  # 1 leaves no constant
+of("selective_log_softmax", half).consistent("param_differs", cooled, value=0.95)
 differs("adam", STEP, ADAM, "beta1", 0.95, 0.0)
 differs("adam", STEP, ADAM, "beta2", 0.99)
 differs("huber", {"x": X, "target": TARGET}, {"delta": 1.0, "reduction": "none"}, "delta", 1.5)
@@ -55,10 +58,8 @@ differs("elu", {"x": X}, {}, "alpha", 1.67)
 differs("elu", {"x": X}, {"alpha": 1.5}, "alpha", 0.0)
 differs("cross_entropy", {"x": X, "target": LABELS}, {"reduction": "none"}, "label_smoothing", 0.1)
 differs("sgd", BUFFERED, {"lr": 0.05, "momentum": 0.9, "step": 3}, "momentum", 0.0)
-accumulated = {**BUFFERED, "accum": np.square(normal(200, seed=5))}
-differs("rmsprop", accumulated, {"rho": 0.9}, "momentum", 0.0)
-turned = {"x": normal(18, 64), "position": np.arange(18) * 50}
-differs("rotary", turned, {}, "base", 7500.0)
+differs("rmsprop", {**BUFFERED, "accum": STEP["v"]}, {"rho": 0.9}, "momentum", 0.0)
+differs("rotary", {"x": normal(18, 64), "position": np.arange(18) * 50}, {}, "base", 7500.0)
 fault = of("adam", STEP, **ADAM)
 fault(None, plain("adam", **ADAM))
 fault("decay_unasked", plain("adam", **ADAM, weight_decay=3e-3), weight_decay=3e-3)
@@ -104,8 +105,7 @@ def test_another_value_of_a_param_is_proven(planted: planting.Planted) -> None:
 
 def test_a_value_is_told_beside_the_one_that_was_asked_for() -> None:
     for planted in PLANTED[:2]:
-        value = planted.details["value"]
-        assert f" = {value} instead of " in planted.explained().to_markdown()
+        assert f" = {planted.details['value']} instead of " in planted.explained().to_markdown()
 
 
 @pytest.mark.parametrize(

@@ -55,22 +55,23 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             best = min(max(found[0].value, low), high)
             found = [found[0]._replace(low=low, value=best, high=high)]
         for solution in found:
-            yield from _told(problem, name, asked, solution)
+            yield from _told(screen, name, asked, solution)
 
 
-def _told(problem: Problem, name: str, asked: float, solution: SolvedNumber) -> Iterator[Variant]:
+def _told(screen: Screen, name: str, asked: float, solution: SolvedNumber) -> Iterator[Variant]:
     """The variant with a param's value in this interval."""
     value, flags = solution.told, solution.flags
     usual = [known for known in USUAL.get(name, ()) if solution.low <= known <= solution.high]
     if len(usual) > 1:
         flags |= {"several": True}
     elif not usual and [*flags] == ["several"]:
-        if asked:
+        nodes = screen.program.nodes if asked and screen.has_a_program else ()
+        if any((node.op, node.option) == ("input", name) for node in nodes):
             return  # the program has that constant: its edits say what is known of it
         value = float(few_digits.shortest(value, solution.low, solution.high))
         flags = {"fitted": True}
     try:
-        answer = problem.ask(params={name: value})
+        answer = screen.problem.ask(params={name: value})
     except ValueError:  # no value of this param
         return
     cause, details = cause_of(name, asked, value, (solution.low, solution.high))
@@ -109,9 +110,7 @@ def _solved(
     kernel = replace(seen, got=screen.asked({}, {name: best}, xp)[output].astype(float))
     again = number_in(kernel, *question[1:], [best], rounding) or solution
     moved = 0.0 if again.low <= best <= again.high else _AGAIN * abs(again.value - best)
-    low, best, high = (
-        min(max(value, domain.least), domain.most)
-        for value in (solution.low - moved, best, solution.high + moved)
-    )
+    ends = solution.low - moved, solution.high + moved
+    low, high = (min(max(end, domain.least), domain.most) for end in ends)
     # Where any value beyond one will do, what the param is for is left out.
-    return solution._replace(low=low, value=best, high=high) if high < math.inf else None
+    return solution._replace(low=low, high=high) if high < math.inf else None
