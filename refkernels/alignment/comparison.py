@@ -207,7 +207,9 @@ def _comparisons(
             for what in ("cotangents", "input_gradients"):
                 sides = getattr(call_a, what), getattr(call_b, what)
                 yield from _compared_arrays("backward", name, what, *sides, scale=scale)
-    floors = cotangent_sizes(a, tensors[0])
+    in_a, in_b = cotangent_sizes(a, tensors[0]), cotangent_sizes(b, tensors[1])
+    most = max((*in_a.values(), *in_b.values()), default=0.0)  # a function may stand for a layer
+    floors = {n: in_a.get(n) or in_b.get(its) or most for n, its in matched.parameters.items()}
     for name, partner in matched.parameters.items():
         yield from _gradients("gradient", "backward", tensors, name, partner, floors, scale)
     for name, partner in matched.parameters.items():

@@ -36,7 +36,6 @@ from refkernels.records.codec import number
 from refkernels.records.words import INSIDE, SOUND
 from refkernels.training.steps import answers
 
-_FUNCTIONS_SEEN = "torch"  # the framework whose functions outside recorded layers the probe sees
 BIASED = 4.0  # standard deviations of the mean of signed errors
 _WEIGHTS = ("weight", "bias")
 _FEW = 30  # fewer signed errors show no bias
@@ -192,8 +191,7 @@ def judge_run(
     missing = tuple(dict.fromkeys(remark for rank in run.ranks for remark in rank.not_captured))
     in_order = sorted(judgements, key=lambda judgement: judgement.place.when)
     sees_functions = all(  # a recorded layer that contains layers hides its own computations
-        rank.framework == _FUNCTIONS_SEEN and not any(map(rank.contains, rank.layers))
-        for rank in run.ranks
+        rank.framework == "torch" and not any(map(rank.contains, rank.layers)) for rank in run.ranks
     )
     return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees_functions)
 

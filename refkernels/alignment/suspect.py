@@ -10,7 +10,6 @@ Topic = Literal[
     "data", "ranks", "weights", "dtype", "model", "layer", "optimizer", "forward", "loss",
     "backward", "gradient", "clip", "schedule", "update", "setup",
 ]  # fmt: skip
-_IN_ORDER = get_args(Topic)
 
 
 @dataclass(frozen=True)
@@ -34,4 +33,4 @@ class Suspect:
     @property
     def rank(self) -> tuple[int, int]:
         """The key of the order of suspicion, which is that of a training step."""
-        return self.step, _IN_ORDER.index(self.topic)
+        return self.step, get_args(Topic).index(self.topic)

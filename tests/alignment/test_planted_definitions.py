@@ -12,7 +12,9 @@ from hunting import one_in
 from typer.testing import CliRunner
 
 from refkernels.alignment import Alignment, align, updates
+from refkernels.alignment.comparison import departure
 from refkernels.alignment.local import LocalJudgement, judge_run
+from refkernels.alignment.matching import matched
 from refkernels.alignment.run import Run
 from refkernels.cli.app import app
 from refkernels.reporting.alignment import page
@@ -162,10 +164,8 @@ def test_one_run_is_compared_with_its_own_declaration(runs: Path) -> None:
 
 
 def test_clipping_is_read_from_gradients(runs: Path) -> None:
-    clips = {
-        name: align(runs / name, steps=[0]).clips[0]
-        for name in ("right", "clip_left_out", *READ[-3:])
-    }
+    names = "right", "clip_left_out", *READ[-3:]
+    clips = {name: align(runs / name, steps=[0]).clips[0] for name in names}
     scopes = [clip.scope if clip else "" for clip in clips.values()]
     assert scopes == ["global", "none", "group", "tensor", "global"]
     assert [clip.left_out for clip in clips.values() if clip][-2:] == [(), ("bias",)]
@@ -177,6 +177,10 @@ def test_null_directions_are_listed(runs: Path) -> None:
     """Attention does not depend on its key's bias."""
     directions = align(runs / "right", steps=[0]).null_directions[0]
     assert set(directions) == {"blocks.0.key.bias", "blocks.1.key.bias"}
+    right, moved = (Run.read(runs / name) for name in ("right", "perturbed"))
+    for name in directions:  # of layers in one run, where functions stand for them in the other
+        dict.pop(right.first.layers, name.removesuffix(".bias"))
+    assert departure(right, moved, matched(right.first, moved.first), {}) is None
 
 
 def test_curves_are_compared_with_null_runs(runs: Path, tmp_path: Path) -> None:
@@ -196,17 +200,14 @@ def test_curves_are_compared_with_null_runs(runs: Path, tmp_path: Path) -> None:
     assert same.verdict.word == "same"
     assert page.headline(same.to_dict()).startswith("**Same definition, rounding only.**")
     late = align(runs / "right", runs / "late_schedule", nulls=nulls, steps=[0])
-    assert late.curve is not None
-    assert late.curve.extreme
-    assert late.curve.p_normal is not None
-    assert late.curve.p_normal < 1e-6
+    curve: Any = late.curve
+    assert (curve.extreme, curve.p_normal < 1e-6) == (True, True)
 
 
 def test_the_command_prints_the_verdict_and_ends_by_its_status(runs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     result = invoked("align", runs / "right", runs / "adam_eps", "--step", "0", "--out", folder)
-    assert result.exit_code == 1
-    assert "Different definition" in result.stdout
+    assert (result.exit_code, "Different definition" in result.stdout) == (1, True)
     assert {path.name for path in folder.iterdir()} == {
         "alignment.html", "alignment.zh.html", "alignment.md", "alignment.zh.md", "alignment.json",
     }  # fmt: skip
@@ -225,8 +226,7 @@ def test_a_map_settles_what_order_does_not(runs: Path, tmp_path: Path) -> None:
     assert json.loads(result.stdout)["matched"]["layers"]["blocks.0.act"] == "blocks.1.act"
     names.write_text('{"nowhere": "blocks.1.act"}')
     result = invoked(*words)
-    assert result.exit_code == 2
-    assert "nowhere" in result.stderr
+    assert (result.exit_code, "nowhere" in result.stderr) == (2, True)
 
 
 def test_alignment_is_a_record(runs: Path) -> None:
