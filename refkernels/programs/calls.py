@@ -217,7 +217,9 @@ class Call:
     def rows(self, given: Any, dims: Any) -> Any:
         """The axes `dims`, all of them for None or [], as one, the last."""
         rank = len(given.shape)
-        chosen = _dims(dims, rank)
+        whole = dims is None or dims == [] or isinstance(dims, Dtype)
+        listed = range(rank) if whole else [dims] if isinstance(dims, int) else dims
+        chosen = sorted(dim % rank for dim in listed) if rank else []
         rest = [k for k in range(rank) if k not in chosen]
         order = [*rest, *chosen]
         moved = given if order == sorted(order) else self.transpose(given, order)
@@ -226,13 +228,6 @@ class Call:
     def reduced(self, name: str, given: Any, dims: Any = None) -> Any:
         """A reduction of xp over the axes, in the shape of the result."""
         return self.reshape(getattr(self.xp, name)(self.rows(given, dims)), self.shape)
-
-
-def _dims(dims: Any, rank: int) -> list[int]:
-    if dims is None or dims == [] or isinstance(dims, Dtype):
-        return list(range(rank))
-    listed = [dims] if isinstance(dims, int) else list(dims)
-    return sorted(dim % rank for dim in listed) if rank else []
 
 
 def numbers(rule: Callable[..., Any], operands: int = 2) -> Callable[..., Any]:

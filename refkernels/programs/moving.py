@@ -113,8 +113,7 @@ def unfold(c: Any, x: Any, dim: int, size: int, step: int) -> Any:
     dim %= len(x.shape)
     starts = np.arange((x.shape[dim] - size) // step + 1) * step
     windows = c.take(x, starts[:, None] + np.arange(size), dim)
-    axes = [k for k in range(len(x.shape) + 1) if k != dim + 1]
-    return c.reshape(c.transpose(windows, (*axes, dim + 1)), c.shape)
+    return c.move(lambda a: np.moveaxis(a, dim + 1, -1), windows)
 
 
 def as_strided(

@@ -61,9 +61,7 @@ def back(c: Any, rows: Any, dim: Any, rank: int) -> Any:
     """The last axis where `dim` was."""
     if not isinstance(dim, int) or not rank:
         return c.reshape(rows, c.shape)
-    axes = [*range(rank - 1)]
-    axes.insert(dim % rank, rank - 1)
-    return c.transpose(rows, axes)
+    return c.move(lambda a: np.moveaxis(a, -1, dim), rows)
 
 
 def _lifted(c: Any, rows: Any, largest: bool, k: int) -> Any:

@@ -74,7 +74,7 @@ def op_of(program: TorchProgram, name: str) -> Op:
         backward_truth=backward.get("definition"),
         gradients=differentiated if backward else [],
         prepare=functools.partial(_prepared, taken),
-        cases=functools.partial(_cases, program, taken, name, outputs),
+        cases=lambda: _cases(program, taken, op, outputs),
     )
     assert op.formulas is not None
     answer = estimated(op.formulas, op.forward, program.dtype)
@@ -83,9 +83,10 @@ def op_of(program: TorchProgram, name: str) -> Op:
 
 
 def _cases(
-    program: TorchProgram, taken: list[ProgramInput], name: str, outputs: Mapping[str, Tensor]
+    program: TorchProgram, taken: list[ProgramInput], op: Op, outputs: Mapping[str, Tensor]
 ) -> list[Case]:
-    """The example, and normal numbers in its shapes."""
+    """The example, and normal numbers in its shapes: their sizes where an example's numbers are not
+    negative and others give NaN."""
     (first, tensor), *_ = outputs.items()
     given = [item for item in taken if item.kind == "input"]
 
@@ -96,11 +97,16 @@ def _cases(
             if item.tensor.is_float:
                 drawn = rng.standard_normal(item.tensor.shape) if seed else item.array.astype(float)
                 inputs[item.name] = np.asarray(formats.round_to(drawn, dtype))
+        positive = [i.name for i in given if i.tensor.is_float and np.all(i.array >= 0)]
+        if seed and positive:
+            answers = op.plain("forward", inputs, {}, formats.get(dtype)).values()
+            if any(np.isnan(y).any() for y in answers):
+                inputs |= {name: np.abs(inputs[name]) for name in positive}
         dy = formats.round_to(rng.standard_normal(tensor.shape), dtype)
         return {**inputs, f"d{first}": np.asarray(dy)}, {}
 
     return [
-        Case(f"{name}_{regime}", name, regime, {}, seed, functools.partial(build, seed=seed))
+        Case(f"{op.name}_{regime}", op.name, regime, {}, seed, functools.partial(build, seed=seed))
         for seed, regime in enumerate(("example", "normal"))
     ]
 

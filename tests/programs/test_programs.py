@@ -456,6 +456,12 @@ def test_of_negative_numbers_only_whole_powers_are_numbers() -> None:
     assert np.allclose(dx[:3], [12, -4, -1 / 27])
 
 
+@pytest.mark.parametrize(("name", "negative"), [("log", False), ("relu", True)])
+def test_normal_numbers_are_what_the_example_s_answers_need(name: str, negative: bool) -> None:
+    op = documents.single(f"{name}.default", ["x"], (64,), x=np.ones(64, np.float32))
+    assert (op.cases()[1].build("float32")[0]["x"] < 0).any() == negative
+
+
 def test_what_takes_no_tensors_is_no_oracle() -> None:
     zeros = documents.call("y", "aten.full.default", [[2], 0.0], documents.tensor((2,)))
     with pytest.raises(ProgramError, match="takes no tensors"):

@@ -49,11 +49,6 @@ def _kahan(x):
     return _beyond(x, np.log1p, np.where(u == 1, x, quotient))
 
 
-def _by_atanh(x):
-    small = np.abs(x) < 0.5
-    return np.where(small, 2 * np.arctanh(np.where(small, x, 0) / (2 + x)), np.log1p(x))
-
-
 # --- hyperbolic and logistic --------------------------------------------------------------------
 
 
@@ -149,9 +144,8 @@ globals().update(
             },
             "log10": {
                 "library": np.log10, "log_wide": lambda x: np.log(x) / _LN10,
-                "log2_wide": lambda x: np.log2(x) * (_LN2 / _LN10),
             },
-            "log1p": {"library": np.log1p, "kahan_wide": _kahan, "atanh_wide": _by_atanh},
+            "log1p": {"library": np.log1p, "kahan_wide": _kahan},
             "sinh": {"library": np.sinh, "expm1_wide": _by_expm1},
             "cosh": {
                 "library": np.cosh, "sum_wide": lambda x: (np.exp(x) + np.exp(-x)) / 2,
