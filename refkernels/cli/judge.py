@@ -55,7 +55,7 @@ def judge(
     lengths = dict(options.read_lengths("--length", text, "n=16,32") for text in length or ())
     shapes = dict(options.read_lengths("--shape", text, "x=32,768") for text in shape or ())
     formats = {n: tuple(o.split(",")) for n, e, o in (t.partition("=") for t in dtypes or ()) if e}
-    dtype = ([text for text in dtypes or () if "=" not in text] or ["float32"])[-1]
+    dtype = ([text for text in dtypes or () if "=" not in text] or ["" if task else "float32"])[-1]
     asked: dict[str, Any] = {"dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
     asked |= {"device": device, "dtypes": formats, "allow_overflow": allow_overflow}
     asked["shapes"] = shapes

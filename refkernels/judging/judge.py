@@ -86,7 +86,7 @@ def judge(
     finite      whether no NaN and no infinity is asked
     """
     start = time.monotonic()
-    dtype, level = as_text(dtype, "dtype"), as_text(level, "level")
+    dtype, level = as_text(dtype or "float32", "dtype"), as_text(level, "level")
     if level not in LEVELS:
         raise ValueError(f"There is no level {quoted(level)}: {did_you_mean(level, LEVELS)}.")
     spec, target, settings = _target(kernel, op)

@@ -64,7 +64,7 @@ import torch
 _spec = importlib.util.spec_from_file_location("refkernels_task", {script!r})
 _task = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_task)
-{op} = _task.function({sizes!r}, {home!r}, {file!r}, {cls!r})
+candidate = _task.function({sizes!r}, {original!r}, {file!r}, {cls!r})
 '''
 
 
@@ -97,15 +97,16 @@ def judge_candidate(
         op, program = read(task)
     except ProgramError as error:
         return not_judged(kernel, None, str(error), seed=settings["seed"], task=asked)
+    settings["dtype"] = settings.get("dtype") or program.dtype
     asked |= {"sizes": dict(program.sizes), "larger": [dict(s.sizes) for s in program.larger]}
     with tempfile.TemporaryDirectory() as name:
-        target = partial(_target, Path(name), task, program, op.name)
+        target = partial(_target, Path(name), task, program)
         once = {"level": "quick", "times": False, "mutants": False}
         model = judge(target(task, "Model"), op, **{**settings, **once})
         if any(reason.kind != "wrong_special" for reason in model.reasons):
             why = "task:cannot_tell" if model.verdict == NOT_ENOUGH else "task:other"
-            known = {"seed": model.seed, "reasons": model.reasons, "task": asked}
-            return not_judged(kernel, op.name, why, **known)
+            known = {"seed": model.seed, "reasons": model.reasons}
+            return not_judged(kernel, op.name, why, task=asked, **known)
         judgement = judge(target(candidate, cls), op, finite=not model.right, **settings)
     if judgement.right and judgement.dtype == program.dtype:
         settings.get("progress", lambda *_: None)(0, len(program.larger), "own sizes")
@@ -114,14 +115,16 @@ def judge_candidate(
     return replace(judgement, kernel=kernel, task=asked)
 
 
-def _target(folder: Path, task: Path, program: TorchProgram, op: str, file: Path, cls: str) -> str:
+def _target(folder: Path, task: Path, program: TorchProgram, file: Path, cls: str) -> str:
     """Write a kernel that calls a class of a file; return its target."""
-    smaller, wrapper = folder / "smaller_task.py", folder / f"{cls}_{op}.py"
+    smaller, wrapper = folder / "smaller_task.py", folder / f"wrapped_{cls}.py"
     smaller.write_text(program.text, encoding="utf-8")
-    named = {"sizes": str(smaller), "file": str(file.absolute()), "cls": cls, "op": op}
-    named |= {"home": str(task.absolute().parent), "script": str(SCRIPT)}
+    named = {"sizes": str(smaller), "file": str(file.absolute()), "cls": cls}
+    named |= {"original": str(task.absolute()), "script": str(SCRIPT)}
     wrapper.write_text(WRAPPER.format(**named), encoding="utf-8")
-    return str(TargetName(kernel=KernelPath(str(wrapper), op), settings=(("python", "torch"),)))
+    return str(
+        TargetName(kernel=KernelPath(str(wrapper), "candidate"), settings=(("python", "torch"),))
+    )
 
 
 def _at_own_sizes(
@@ -131,11 +134,11 @@ def _at_own_sizes(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sizes = [str(folder / f"sizes_{k}.py") for k in range(len(program.larger))]
-        request: dict[str, Any] = {"home": str(task.absolute().parent), "sizes": sizes}
-        request["seed"] = judgement.seed
         for path, larger in zip(sizes, program.larger, strict=True):
             Path(path).write_text(larger.text, encoding="utf-8")
-        ask = partial(_answered, folder, **request)
+        ask = partial(
+            _answered, folder, task=str(task.absolute()), sizes=sizes, seed=judgement.seed
+        )
         model: dict[str, Any] = {"file": task, "cls": "Model", "device": "cpu"}
         if not (program.larger and ask(exact=True, **model) and ask(exact=False, **candidate)):
             return replace(judgement, flags=(*judgement.flags, "own_sizes_not_asked"))
@@ -158,11 +161,9 @@ def _answered(folder: Path, file: Path, exact: bool, **request: Any) -> bool:
     path = out / "request.json"
     path.write_text(json.dumps(asked), encoding="utf-8")
     command = [environments.find("torch").python, str(SCRIPT), str(path)]
-    seconds = SECONDS * (1 + len(request["sizes"]))
+    seconds, quiet = SECONDS * (1 + len(request["sizes"])), subprocess.DEVNULL
     try:
-        ended = subprocess.run(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds
-        ).returncode
+        ended = subprocess.run(command, stdout=quiet, stderr=quiet, timeout=seconds).returncode
     except subprocess.TimeoutExpired:
         return False
     return ended == 0 and not (exact and (out / "error.txt").is_file())
@@ -212,9 +213,8 @@ def _limit(exact: Doubles, own: Any, terms: int) -> float | None:
     mean, square = sums / max(count, 1)
     spread = math.sqrt(max(square - mean * mean, 0.0) if count > 1 else square)
     error = max(error, BINARY32.u * math.sqrt(square))
-    if not FEWEST * error <= SHARE * spread:
-        return None
-    return min(FACTOR * math.sqrt(terms) * error, SHARE * spread)
+    limit = min(FACTOR * math.sqrt(terms) * error, SHARE * spread)
+    return limit if FEWEST * error <= SHARE * spread else None
 
 
 def _blocks(*arrays: Any) -> Iterator[tuple[int, tuple[Doubles, ...]]]:

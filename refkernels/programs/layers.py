@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from refkernels.convolution_ref.geometry import Axis, joined
 from refkernels.programs.calls import Low, apart
-from refkernels.programs.elementwise import sigmoid, times
+from refkernels.programs.elementwise import added, sigmoid, times
 from refkernels.programs.moving import _lifted
 from refkernels.programs.places import back, index, order
 
@@ -29,10 +29,10 @@ def matmul(c: Any, a: Any, b: Any) -> Any:
 
 
 def add_product(c: Any, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-    first = times(c, c.plain(x), beta)
+    first = c.value(x) if beta == 1 else times(c, c.plain(x), beta)
     if alpha != 1 or beta == 0 or len(first.shape) > 1:
         product = times(c, matmul(c, a, b), alpha)
-        return product if beta == 0 else first + product
+        return product if beta == 0 else added(c, first, product)
     return _biased(c, c.plain(a), c.plain(b), first)
 
 

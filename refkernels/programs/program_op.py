@@ -46,7 +46,8 @@ def op_of(program: TorchProgram, name: str) -> Op:
     given = (i for i in program.inputs if i.kind == "input" or i.node in used)
     taken = [i for i in sorted(given, key=lambda i: KINDS.index(i.kind)) if i.kind != "constant"]
     takes = (f"{i.name}{_axes(i.tensor)}{_kind(i)}" for i in taken)
-    gives = (f"{n}{_axes(t)}{'' if t.is_float else ':low'}" for n, t in outputs.items())
+    main = program.dtype
+    gives = (f"{n}{_axes(t)}{'' if t.dtype == main else ':low'}" for n, t in outputs.items())
     signature = f"{', '.join(takes)} -> {', '.join(gives)}"
     if not taken:
         raise ProgramError(f"{program.name} takes no tensors: its answer is always the same.")

@@ -18,7 +18,7 @@ def judge(
     op: str | Op | None = None,
     *,
     task: str | Path | None = None,
-    dtype: str = "float32",
+    dtype: str = "",
     level: str = "default",
     seed: int | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -35,7 +35,7 @@ def judge(
     kernel      FILE.py:FUNCTION, or a function at a module's top level, whose file is loaded there
     op          its op, if the function's name does not name it, or an oracle of your own
     task        a file with Model and get_inputs(): `kernel` is a class, or FILE.py[:CLASS]
-    dtype       of the floating inputs, or the one format of the others: "int8"
+    dtype       of the floating inputs ("": float32, or a task's), or the one of the others: "int8"
     level       "quick", "default" (up to a minute) or "full"
     seed        of all random inputs; by default a secret one
     shapes      by input, those of the kernel's use, which are asked first: {"x": (64, 1000)}

@@ -58,7 +58,7 @@ class Model(torch.nn.Module):
         return {answer}
 ModelNew = Model
 def get_inputs():
-    return [torch.rand(8, 64)]
+    return [torch.rand(8, 64, dtype=torch.float16)]
 def get_init_inputs():
     return []
 """
@@ -175,6 +175,10 @@ def test_a_task_that_is_fixed_or_cannot_be_read_is_not_judged(tmp_path: Path) ->
     assert judgement.why in junit([judgement])
     with pytest.raises(ValueError, match="leave out the op"):
         judge(str(path), "gelu", task=path)
+    path = tmp_path / "log_backward.py"  # forward, in the example's format, of positive numbers
+    path.write_text(FIXED.format(answer="x.log(), (2 * x).float()"), encoding="utf-8")
+    told = judge(str(path), task=path, seed=3, level="quick")
+    assert (told.verdict, told.dtype, told.direction) == ("right", "float16", "forward")
 
 
 def test_what_rounds_as_the_model_does_is_right_at_its_sizes_and_another_row_is_not(

@@ -511,8 +511,7 @@ def main(request_path, out):
         document, arrays = exported(
             function, args, kwargs, request["kept"], not request.get("shrinking")
         )
-        shrunk = {key: request[key] for key in ("sizes", "text", "larger") if key in request}
-        document.update(shrunk)
+        document.update({k: request[k] for k in ("sizes", "text", "larger") if k in request})
         np.savez(out + ".npz", **arrays)
     except NotExported as error:
         document = {"error": str(error)}

@@ -29,10 +29,13 @@ def smaller(whole, path, name, most, kept=None, alone=True):
     whether equal ones may part, unless the model then lacks places that are drawn."""
     text, before, best, stages = whole, integers(whole), measured(whole, path, name), {}
     groups = [group for group in _groups(before, alone) if kept not in group]
+    same = set(enumerate(best.parameters if best else ()))  # which no size makes smaller
     for group in groups if best and best.work > most else ():
         found = measured(_halved(text, group), path, name, run=False)
         if found:
             stages[group] = _stage(best, found)
+            same &= set(enumerate(found.parameters))
+    most += sum(math.prod(shape) for _, shape in same)
     while stages and best.work > most:
         values = [integer.value for integer in integers(text)]
         group = min(stages, key=lambda g: _order(stages[g], len(g), values[g[0]]))

@@ -1,12 +1,11 @@
 """The Model of a task and its candidates, in an interpreter with torch.
 
-    function(sizes, home, file, "ModelNew")     a candidate as a function of arrays
-    python task.py REQUEST.json                 its answers to get_inputs() at several sizes
+    function(sizes, original, file, "ModelNew")     a candidate as a function of arrays
+    python task.py REQUEST.json                     its answers to get_inputs() at several sizes
 
-`sizes` is the task's file, perhaps with other integers, and `home` the folder whose modules it may
-import. Parameters that a constructor sets to one number, as those of norms, are changed as training
-changes them: otherwise nothing shows that a candidate leaves them out. Needs torch and NumPy only
-(Python 3.8).
+`sizes` is the text of the task's file `original`, perhaps with other integers. Parameters that a
+constructor sets to one number, as those of norms, are changed as training changes them: otherwise
+nothing shows that a candidate leaves them out. Needs torch and NumPy only (Python 3.8).
 """
 
 import importlib.util
@@ -15,12 +14,14 @@ import os
 import sys
 
 
-def loaded(name, path):
-    """The module of a file, which may import its neighbours."""
-    if os.path.dirname(path) not in sys.path:
-        sys.path.insert(0, os.path.dirname(path))
+def loaded(name, path, original=None):
+    """The module of a file, which may import and read the neighbours of the original."""
+    original = original or path
+    if os.path.dirname(original) not in sys.path:
+        sys.path.insert(0, os.path.dirname(original))
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
+    module.__file__ = original
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
@@ -38,14 +39,12 @@ def trained(model):
     return model
 
 
-def made(sizes, home, file, cls):
+def made(sizes, original, file, cls):
     """The task's module, and an object of a class of a file with the Model's parameters and
     buffers: those of the same names, or else in their order."""
     import torch
 
-    if home not in sys.path:
-        sys.path.insert(0, home)
-    task = loaded("refkernels_program", sizes)
+    task = loaded("refkernels_program", sizes, original)
     torch.manual_seed(0)
     model = trained(task.Model(*task.get_init_inputs()))
     if cls == "Model":
@@ -57,12 +56,12 @@ def made(sizes, home, file, cls):
     return task, new
 
 
-def function(sizes, home, file, cls):
+def function(sizes, original, file, cls):
     """The function that a class computes: of the tensors of get_inputs(), whose other values it
     keeps."""
     import torch
 
-    task, new = made(sizes, home, file, cls)
+    task, new = made(sizes, original, file, cls)
     example = task.get_inputs()
 
     def kernel(*arrays):
@@ -79,19 +78,17 @@ def answers(request):
     same in float64."""
     import torch
 
-    leaves, mapped = torch.utils._pytree.tree_leaves, torch.utils._pytree.tree_map_only
+    leaves, on = torch.utils._pytree.tree_leaves, torch.utils._pytree.tree_map_only
     for k, sizes in enumerate(request["sizes"]):
-        task, new = made(sizes, request["home"], request["file"], request["cls"])
+        task, new = made(sizes, request["task"], request["file"], request["cls"])
         torch.manual_seed(request["seed"] + k)
         given = task.get_inputs()
         with torch.no_grad():
-            on_device = mapped(torch.Tensor, lambda value: value.to(request["device"]), given)
+            on_device = on(torch.Tensor, lambda value: value.to(request["device"]), given)
             for j, value in enumerate(leaves(new.to(request["device"])(*on_device))):
                 yield "%d-%d" % (k, j), value.float()
             if request["exact"]:
-                wide = mapped(
-                    torch.Tensor, lambda v: v.double() if v.is_floating_point() else v, given
-                )
+                wide = on(torch.Tensor, lambda v: v.double() if v.is_floating_point() else v, given)
                 for j, value in enumerate(leaves(new.double()(*wide))):
                     yield "%d-%d-exact" % (k, j), value
 

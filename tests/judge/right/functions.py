@@ -138,10 +138,7 @@ globals().update(
                 "library": np.log, "log2_wide": lambda x: np.log2(x) * _LN2,
                 "parts_wide": _parts(np.log, _LN2),
             },
-            "log2": {
-                "library": np.log2, "log_wide": lambda x: np.log(x) / _LN2,
-                "parts_wide": _parts(np.log2, 1),
-            },
+            "log2": {"library": np.log2, "log_wide": lambda x: np.log(x) / _LN2},
             "log10": {
                 "library": np.log10, "log_wide": lambda x: np.log(x) / _LN10,
             },
@@ -171,7 +168,6 @@ globals().update(
             "rsqrt": {
                 "quotient": lambda x: 1 / np.sqrt(x),
                 "root_wide": lambda x: np.where(x > 0, np.sqrt(1 / np.abs(x)), 1 / np.sqrt(x)),
-                "power_wide": lambda x: np.where(x > 0, np.abs(x) ** -0.5, 1 / np.sqrt(x)),
             },
             "reciprocal": {
                 "quotient": lambda x: 1 / x, "power_wide": lambda x: np.power(x, -1.0),
