@@ -297,7 +297,9 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         if at(min(reached, key=at)) > most:
             break
     best = min((*reached, -reached[-1]), key=at)  # of an even function either sign may be near
-    stepped = math.isfinite(knob.present) and _same(present, target.predict(knob.nudged))
+    # An eps of 1e-12 changes nothing, one of 1e-5 does: what depends on it does so in no steps.
+    known = in_steps and math.isfinite(knob.present)
+    stepped = known and _same(present, target.predict(knob.nudged))
     if stepped:
         best = min(best, knob.present, key=at)
     step = (max(knob.starts) - min(knob.starts)) / 8.0
@@ -316,12 +318,9 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         """Whether it costs hardly more, or moves results by no more than a usual error, which may
         be that of a number that all of them share."""
         known = predict(value)
-        near = (
-            known is not None
-            and there is not None
-            and target.seen.apart(there, known, present) <= 1.0
-        )
-        return at(value) <= at(best) + worse or near
+        if known is None or there is None:
+            return False
+        return at(value) <= at(best) + worse or target.seen.apart(there, known, present) <= 1.0
 
     # A factor of 1 - 2^-23 may be a quotient that is truncated.
     slack = held + target.rounding * abs(knob.present)
