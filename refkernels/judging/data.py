@@ -314,8 +314,7 @@ class Filling:
 def longest_exact(format: Format) -> int:
     """The number of terms that `exact` allows."""
     bits = {24: 12, 53: 26}.get(format.p, format.p)
-    accumulator = max(format.p, BINARY32.p)
-    return min(2 ** (accumulator - bits), int(format.max / 2**bits))
+    return min(2 ** (max(format.p, BINARY32.p) - bits), int(format.max / 2**bits))
 
 
 def _rows(array: Doubles, axis: int | None) -> Doubles:

@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels import registry
-from refkernels.arithmetic.formats import BINARY32
+from refkernels.arithmetic import formats
 from refkernels.frameworks import catalog, environments
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
@@ -69,12 +69,13 @@ candidate = _task.function({sizes!r}, {original!r}, {file!r}, {cls!r})
 
 
 def read(path: Path) -> tuple[Op, TorchProgram]:
-    """The op of a task's Model, and the program of the smaller task. Raises ProgramError,
-    FrameworkError and ValueError."""
+    """The op of a task's Model, and the program of the smaller task. Raises ProgramError, also for
+    what no rule reads of its example, FrameworkError and ValueError."""
     if not path.is_file():
         raise ValueError(f"{path} is no file.")
     program = of_file(path, "Model", None, MOST)
     op = op_of(program, f"task_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}")
+    op.plain("forward", op.cases()[0].build(program.dtype)[0], {}, formats.get(program.dtype))
     registry.OWN[op.name] = op
     return op, program
 
@@ -212,7 +213,7 @@ def _limit(exact: Doubles, own: Any, terms: int) -> float | None:
         sums += right.sum(), np.square(right).sum()
     mean, square = sums / max(count, 1)
     spread = math.sqrt(max(square - mean * mean, 0.0) if count > 1 else square)
-    error = max(error, BINARY32.u * math.sqrt(square))
+    error = max(error, formats.BINARY32.u * math.sqrt(square))
     limit = min(FACTOR * math.sqrt(terms) * error, SHARE * spread)
     return limit if FEWEST * error <= SHARE * spread else None
 

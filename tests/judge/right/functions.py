@@ -128,10 +128,7 @@ def _cospi_by_octants(x):
 globals().update(
     kernels(
         {
-            "exp": {
-                "library": np.exp, "exp2_wide": lambda x: np.exp2(x / _LN2),
-                "halves_wide": lambda x: np.square(np.exp(x / 2)),
-            },
+            "exp": {"library": np.exp, "exp2_wide": lambda x: np.exp2(x / _LN2)},
             "exp2": {"library": np.exp2, "exp_wide": lambda x: np.exp(x * _LN2)},
             "expm1": {"library": np.expm1, "sinh_wide": _by_sinh},
             "log": {
