@@ -106,8 +106,8 @@ def judge_candidate(
         model = judge(target(task, "Model"), op, **{**settings, **once})
         if any(reason.kind != "wrong_special" for reason in model.reasons):
             why = "task:cannot_tell" if model.verdict == NOT_ENOUGH else "task:other"
-            known = {"seed": model.seed, "reasons": model.reasons}
-            return not_judged(kernel, op.name, why, task=asked, **known)
+            known = {"seed": model.seed, "reasons": model.reasons, "task": asked}
+            return not_judged(kernel, op.name, why, **known)
         judgement = judge(target(candidate, cls), op, finite=not model.right, **settings)
     if judgement.right and judgement.dtype == program.dtype:
         settings.get("progress", lambda *_: None)(0, len(program.larger), "own sizes")

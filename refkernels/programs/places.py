@@ -235,11 +235,12 @@ def _steps(c: Any, dim: int, places: Any, source: Any) -> Iterator[tuple[Any, An
 
 def combined(c: Any, x: Any, dim: int, at: Any, source: Any, way: str, own: bool = True) -> Any:
     """x, if it counts, and the elements of source, combined at places of an axis."""
-    x, source, at, times = c.plain(x), c.plain(source), c.index(at), operator.mul
+    x, source, at = c.plain(x), c.plain(source), c.index(at)
+    way = {"add": "sum", "multiply": "prod"}.get(way, way)  # as `scatter` calls them
     if not x.shape:
         raise c.refuse("combines single numbers")
     number = np.full(x.shape, int(own))  # of what is combined
-    if combine := {"prod": times, "multiply": times, "amax": c.maximum, "amin": c.minimum}.get(way):
+    if combine := {"prod": operator.mul, "amax": c.maximum, "amin": c.minimum}.get(way):
         for one, part in _steps(c, dim, at, source):
             grid = tuple(_grid(one, dim))
             x = put(c, x, c.where(number[grid] > 0, combine(index(c, x, grid), part), part), grid)
@@ -247,4 +248,4 @@ def combined(c: Any, x: Any, dim: int, at: Any, source: Any, way: str, own: bool
         return x
     np.add.at(number, tuple(_grid(at, dim)), 1)
     total = scatter(c, x if own else scatter(c, x, dim, at, 0), dim, at, source, accumulate=True)
-    return total if way in ("sum", "add") else total / c.array(np.maximum(number, 1))
+    return total if way == "sum" else total / c.array(np.maximum(number, 1))

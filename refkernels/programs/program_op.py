@@ -78,9 +78,8 @@ def op_of(program: TorchProgram, name: str) -> Op:
         cases=lambda: _cases(program, taken, op, outputs),
     )
     assert op.formulas is not None
-    answer = estimated(op.formulas, op.forward, program.dtype)
-    op = replace(op, forward=answer, whole=program.dtype)
-    return joint.compared(op, backward, program.dtype, why)
+    op = replace(op, forward=estimated(op.formulas, op.forward, main), whole=main)
+    return joint.compared(op, backward, main, why)
 
 
 def _cases(

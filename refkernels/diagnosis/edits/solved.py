@@ -297,9 +297,9 @@ def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
         if at(min(reached, key=at)) > most:
             break
     best = min((*reached, -reached[-1]), key=at)  # of an even function either sign may be near
-    # An eps of 1e-12 changes nothing, one of 1e-5 does: what depends on it does so in no steps.
-    known = in_steps and math.isfinite(knob.present)
-    stepped = known and _same(present, target.predict(knob.nudged))
+    # Both here and there: an eps of 1e-12 counts for nothing, but one of 1e-5 does.
+    stepped = in_steps and math.isfinite(knob.present)
+    stepped = stepped and _same(present, target.predict(knob.nudged))
     if stepped:
         best = min(best, knob.present, key=at)
     step = (max(knob.starts) - min(knob.starts)) / 8.0
