@@ -77,7 +77,8 @@ class KernelExamination:
     def decisive_outputs(self, asked: Challenge) -> tuple[str, ...]:
         """The outputs for which the challenge rejects all decoys; large ones are not tried."""
         sizes = elements(asked.standard().rounded), elements(asked.floats) // 8
-        return self._decisive(asked) if max(sizes) <= LARGEST else ()
+        most = LARGEST << 4 if asked.op.whole else LARGEST  # a program's shapes are what they are
+        return self._decisive(asked) if max(sizes) <= most else ()
 
     def shown(self, answered: Sequence[Challenge], seconds: float = math.inf) -> Shown:
         """The mutants and errors that these challenges would have caught, as far as they can be

@@ -137,9 +137,8 @@ def _at_own_sizes(
         sizes = [str(folder / f"sizes_{k}.py") for k in range(len(program.larger))]
         for path, larger in zip(sizes, program.larger, strict=True):
             Path(path).write_text(larger.text, encoding="utf-8")
-        ask = partial(
-            _answered, folder, task=str(task.absolute()), sizes=sizes, seed=judgement.seed
-        )
+        own: dict[str, Any] = {"task": str(task.absolute()), "sizes": sizes, "seed": judgement.seed}
+        ask = partial(_answered, folder, **own)
         model: dict[str, Any] = {"file": task, "cls": "Model", "device": "cpu"}
         if not (program.larger and ask(exact=True, **model) and ask(exact=False, **candidate)):
             return replace(judgement, flags=(*judgement.flags, "own_sizes_not_asked"))

@@ -49,10 +49,8 @@ def oracle(
     from refkernels.programs.program_op import op_of
     from refkernels.programs.sources import of_object
 
-    if isinstance(signature, Mapping):
-        program = of_object(formula, (), signature)
-    else:
-        program = of_object(formula, tuple(signature), {})
+    by_name = isinstance(signature, Mapping)
+    program = of_object(formula, *((), signature) if by_name else (tuple(signature), {}))
     return Oracle(op_of(program, name or program.name))
 
 

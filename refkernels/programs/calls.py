@@ -246,11 +246,9 @@ def numbers(rule: Callable[..., Any], operands: int = 2) -> Callable[..., Any]:
 
 def cast(call: Call, given: Any, dtype: str) -> Any:
     """To another dtype: integers are cut towards 0."""
-    if dtype in WHOLE and isinstance(given, np.ndarray):
-        return given.astype(dtype)
     if dtype == "bool":
         return call.truth(given)
-    if dtype in WHOLE and isinstance(given, Mask):
+    if dtype in WHOLE and isinstance(given, Mask | np.ndarray):
         return given
     return call.round(call.plain(given), ties="zero") if dtype in WHOLE else call.value(given)
 

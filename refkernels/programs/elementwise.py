@@ -32,8 +32,7 @@ def sigmoid(c: Any, x: Any) -> Any:
 
 def gelu(c: Any, x: Any, approximate: str = "none") -> Any:
     if approximate == "tanh":
-        cubic = x + c.number(Fraction("0.044715")) * c.power(x, 3)
-        return c.number(Fraction(1, 2)) * x * (1 + c.tanh(c.sqrt(2 / c.pi()) * cubic))
+        return c.function("gelu_tanh", x)
     half, t = c.number(Fraction(1, 2)), x / c.sqrt(c.number(2))
     return c.either(half * x * c.erfc(-t), lambda: half * x * (1 + c.erf(t)))
 
@@ -58,6 +57,12 @@ def real_power(c: Any, x: Any, exponent: Any, *_: Any) -> Any:
     whole, even = equal(c, y, c.round(y)), abs(y - 2 * c.floor(y / 2 + quarter)) < quarter
     size = c.where((y < 0) | (y > 0), c.real_power(abs(x), y), c.number(1))
     return c.where(x < 0, c.where(whole, c.where(even, size, -size), c.log(x)), size)
+
+
+def lerp(c: Any, x: Any, y: Any, t: Any, moved: Any = None) -> Any:
+    """x + t (y - x), or two products. `moved`: the first product, where it is computed already."""
+    moved = t * (y - x) if moved is None else moved
+    return c.either(x + moved, lambda: (1 - t) * x + t * y)
 
 
 def clamp(c: Any, x: Any, low: Any = None, high: Any = None) -> Any:
@@ -187,24 +192,17 @@ BITS: dict[str, Rule] = {
     "and": _and, "or": partial(_bits, operator.or_), "xor": partial(_bits, _differ),
 }  # fmt: skip
 KINDS = ("Tensor", "Scalar")
-FUNCTIONS = """sqrt rsqrt expm1 log log1p tanh erf erfc sin cos atan maximum minimum floor
-round"""
+PRIMITIVES = "maximum", "minimum", "floor", "round"
+FUNCTIONS = """acos asin atan cos cosh erf erfc exp2 expm1 log log10 log1p log2 reciprocal rsqrt sin
+sinh sqrt tan tanh"""
 NUMBERS: dict[str, Rule] = {
     **dict.fromkeys(("sub.Tensor", "sub.Scalar"), lambda c, a, b, k=1: a - times(c, b, k)),
     "mul.Scalar": lambda c, a, b: a * b,
     **dict.fromkeys(("div.Scalar", "div.Tensor_mode", "div.Scalar_mode"), divide),
     "neg.default": lambda c, x: -x,
     "abs.default": lambda c, x: abs(x),
-    "reciprocal.default": lambda c, x: 1 / x,
-    **{f"{f}.default": lambda c, *x, f=f: getattr(c, f)(*x) for f in FUNCTIONS.split()},
-    "exp2.default": lambda c, x: c.exp(x * c.log(c.number(2))),
-    "log2.default": lambda c, x: c.log(x) / c.log(c.number(2)),
-    "log10.default": lambda c, x: c.log(x) / c.log(c.number(10)),
-    "tan.default": lambda c, x: c.sin(x) / c.cos(x),
-    "asin.default": lambda c, x: c.atan(x / c.sqrt((1 - x) * (1 + x))),
-    "acos.default": lambda c, x: c.pi() / 2 - c.atan(x / c.sqrt((1 - x) * (1 + x))),
-    "sinh.default": lambda c, x: (c.expm1(x) - c.expm1(-x)) / 2,
-    "cosh.default": lambda c, x: (c.exp(x) + c.exp(-x)) / 2,
+    **{f"{f}.default": lambda c, x, f=f: c.function(f, x) for f in FUNCTIONS.split()},
+    **{f"{f}.default": lambda c, *x, f=f: getattr(c, f)(*x) for f in PRIMITIVES},
     "asinh.default": _asinh,
     "acosh.default": lambda c, x: c.log1p((x - 1) + c.sqrt((x - 1) * (x + 1))),
     "atanh.default": lambda c, x: c.log1p(2 * x / (1 - x)) / 2,
@@ -224,8 +222,7 @@ NUMBERS: dict[str, Rule] = {
 ONE: dict[str, Rule] = {
     "gelu.default": gelu,
     "elu.default": elu,
-    **dict.fromkeys(("clamp.default", "clamp.Tensor"), clamp),
-    "hardtanh.default": lambda c, x, low=-1, high=1: clamp(c, x, low, high),
+    **dict.fromkeys(("clamp.default", "clamp.Tensor", "hardtanh.default"), clamp),
 }
 RAW: dict[str, Rule] = {
     **dict.fromkeys(("add.Tensor", "add.Scalar"), added),
@@ -263,5 +260,6 @@ RAW: dict[str, Rule] = {
 RULES: dict[str, Rule] = {
     **{f"aten.{name}": numbers(rule) for name, rule in NUMBERS.items()},
     **{f"aten.{name}": numbers(rule, 1) for name, rule in ONE.items()},
+    **dict.fromkeys(("aten.lerp.Tensor", "aten.lerp.Scalar"), numbers(lerp, 4)),
     **{f"aten.{name}": rule for name, rule in RAW.items()},
 }

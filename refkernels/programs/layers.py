@@ -74,17 +74,10 @@ def convolution(
     batched = len(x.shape) == rank + 2
     x = x if batched else c.reshape(x, (1, *x.shape))
     taps, out = weight.shape[2:], c.shape[-rank:]
-    each = [_each(item, rank) for item in (stride, padding, dilation)]
-    sizes = zip(x.shape[2:], out, taps, *each, strict=True)
     weight = c.reshape(weight, (groups, weight.shape[0] // groups, *weight.shape[1:]))
+    table = _windows(x.shape[2:], out, taps, stride, padding, dilation, transposed)
     if transposed:
-        tables = [Axis(n_out, k, s, d, p, p).back() for _, n_out, k, s, p, d in sizes]
-        for table, n in zip(tables, x.shape[2:], strict=True):
-            table[table >= n] = -1
         weight = c.transpose(weight, (0, 2, 1, *range(3, rank + 3)))
-    else:
-        tables = [Axis(n, k, s, d, p, p).windows()[:n_out] for n, n_out, k, s, p, d in sizes]
-    table = joined(tables, x.shape[2:])
     n, channels = x.shape[:2]
     right = c.transpose(c.reshape(weight, (groups, weight.shape[1], -1)), (0, 2, 1))
     bias = None if bias is None else c.reshape(c.plain(bias), (groups, 1, -1))
@@ -103,13 +96,17 @@ def convolution(
 
 
 def _windows(
-    lengths: Sequence[int], out: Sequence[int], taps: Any, stride: Any, padding: Any, dilation: Any
-) -> Places:
-    rank = len(lengths)
-    each = [_each(item, rank) for item in (taps, stride or taps, padding, dilation)]
+    lengths: Sequence[int], out: Sequence[int], taps: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool = False,
+) -> Places:  # fmt: skip
+    """(places of the result, taps): the places that a result is computed from; -1 is none."""
+    each = [_each(item, len(lengths)) for item in (taps, stride or taps, padding, dilation)]
     tables = []
     for n, n_out, k, s, p, d in zip(lengths, out, *each, strict=True):
-        place = np.arange(n_out)[:, None] * s + np.arange(k) * d - p
+        if transposed:
+            place = Axis(n_out, k, s, d, p, p).back()
+        else:
+            place = np.arange(n_out)[:, None] * s + np.arange(k) * d - p
         tables.append(np.where((place >= 0) & (place < n), place, -1))
     return joined(tables, lengths)
 

@@ -34,9 +34,7 @@ def full(c: Any, number: Any) -> Any:
     return constant(c, np.full(c.shape, float(np.float32(number)) if single else number))
 
 
-def arange(c: Any, *given: Any) -> Any:
-    ends = [item for item in given if isinstance(item, int | float)]
-    start, end, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
+def arange(c: Any, start: Any, end: Any, step: Any, *_: Any) -> Any:
     return constant(c, np.arange(math.ceil((end - start) / step)) * step + start)
 
 
@@ -142,11 +140,8 @@ def reduction(name: str) -> Rule:
 
 def largest(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
     """The maximum; of -inf only where all are."""
-    if isinstance(x, np.ndarray):
-        return c.whole().reduced("max", x, dims)
-    x = c.value(x)
     if not isinstance(x, Low):
-        return c.reduced("max", x, dims)
+        return reduction("max")(c, x, dims)
     low = c.rows(x.low, dims)
     some = c.reshape(low.all(axis=-1), c.shape)
     value = c.reshape(c.xp.max(_lifted(c, c.rows(x.value, dims), low)), c.shape)
@@ -163,17 +158,11 @@ def smallest(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
     return -largest(c, -(x if isinstance(x, np.ndarray) else c.plain(x)), dims)
 
 
-def variance(c: Any, x: Any, dims: Any = None, correction: Any = None, *_: Any) -> Any:
-    rows = c.rows(c.plain(x), dims)
-    n, d = rows.shape[-1], rows - c.mean(rows)
-    correction = 1 if correction is None else correction
-    total = c.xp.sum(c.square(d))
-    return c.reshape(total / c.number(n - Fraction(correction)), c.node.gives[0].shape)
-
-
 def variance_and_mean(c: Any, x: Any, dims: Any = None, correction: Any = None, *_: Any) -> Any:
-    average = c.reshape(c.mean(c.rows(c.plain(x), dims)), c.shape)
-    return variance(c, x, dims, correction), average
+    rows = c.rows(c.plain(x), dims)
+    average, n = c.mean(rows), rows.shape[-1] - Fraction(1 if correction is None else correction)
+    variance = c.xp.sum(c.square(rows - average)) / c.number(n)
+    return c.reshape(variance, c.shape), c.reshape(average, c.shape)
 
 
 def any_(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
@@ -288,7 +277,7 @@ REDUCTIONS: dict[str, Rule] = {
     **dict.fromkeys(("sum.default", "sum.dim_IntList"), reduction("sum")),
     **dict.fromkeys(("prod.default", "prod.dim_int"), reduction("prod")),
     **dict.fromkeys(("mean.default", "mean.dim"), reduction("mean")),
-    "var.correction": variance,
+    "var.correction": lambda c, *given: variance_and_mean(c, *given)[0],
     "var_mean.correction": variance_and_mean,
     "linalg_vector_norm.default": norm,
     "_cdist_forward.default": distances,

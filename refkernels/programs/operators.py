@@ -13,7 +13,7 @@ from refkernels.contexts.context import Context
 from refkernels.contexts.value import Mask, Value
 from refkernels.programs import elementwise, layers, moving
 from refkernels.programs.calls import Call, Low, Tape
-from refkernels.programs.program import ProgramError, Ref, Step, Tensor, TorchProgram, refs
+from refkernels.programs.program import ProgramError, Ref, Step, Tensor, TorchProgram
 
 OPERATORS = {
     **elementwise.RULES,
@@ -97,7 +97,7 @@ def _whole(program: TorchProgram) -> set[str]:
     whole = {name for name, t in tensors if isinstance(t, Tensor) and not t.is_float}
     for node in program.nodes:
         keeps = node.operator in MOVING or OF_WHOLE.issuperset(node.operator.split(".")[1:2])
-        keeps &= whole.issuperset(refs(list(node.arguments)))
+        keeps &= whole.issuperset(node.needs)
         keeps &= all(not isinstance(a, float) or a.is_integer() for a in node.arguments)
         if keeps or node.operator in ROUNDING:
             whole.add(node.name)
@@ -106,7 +106,7 @@ def _whole(program: TorchProgram) -> set[str]:
 
 def _last_uses(program: TorchProgram) -> dict[int, list[str]]:
     """The results that no later node needs, by node."""
-    called = ((node.name, *refs(list(node.arguments))) for node in program.nodes)
+    called = ((node.name, *node.needs) for node in program.nodes)
     last = {name: place for place, names in enumerate(called) for name in names}
     kept = {*program.outputs, *(item.node for item in program.inputs)}
     ends: dict[int, list[str]] = {}
@@ -118,7 +118,7 @@ def _last_uses(program: TorchProgram) -> dict[int, list[str]]:
 
 def _result(program: TorchProgram, xp: Context, node: Step, known: Mapping[str, Any]) -> Any:
     if node.value is not None:
-        return node.value
+        return xp.array(node.value) if node.tensor.is_float else node.value
     if node.operator == "getitem":
         source, number = node.arguments
         result = known[source.node][number]
@@ -129,9 +129,9 @@ def _result(program: TorchProgram, xp: Context, node: Step, known: Mapping[str, 
                 f"numbers are not covered ({node.place})."
             )
         return result
-    tensors = (program.tensors.get(name) for name in refs(list(node.arguments)))
-    operands = tuple(tensor for tensor in tensors if isinstance(tensor, Tensor))
-    call = Call(xp, node, tuple(t for t in operands if t.is_float), program.dtype)
+    tensors = (program.tensors[name] for name in node.needs)
+    operands = tuple(t for t in tensors if isinstance(t, Tensor) and t.is_float)
+    call = Call(xp, node, operands, program.dtype)
     rule = rule_of(node.operator)
     assert rule is not None  # `check` has seen it
     try:

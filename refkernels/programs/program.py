@@ -8,7 +8,7 @@ call of an operator with the shapes and dtypes of what it gives and the line of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from refkernels.suggestion import quoted
 
 Array = npt.NDArray[Any]
 SCHEMA = 1
+LERP = "aten.lerp.Tensor"
 KINDS = ("input", "parameter", "buffer", "constant", "cotangent")
 WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
 
@@ -88,6 +89,11 @@ class Step:
         """For messages: the node, and the line of the user's code."""
         return f"{self.name}, {self.line}" if self.line else self.name
 
+    @property
+    def needs(self) -> list[str]:
+        """The nodes whose results it takes."""
+        return list(_refs(self.arguments))
+
 
 class Larger(NamedTuple):
     """A task's file at its own sizes, or with some of its integers made smaller: `text`, `sizes`
@@ -141,13 +147,12 @@ class TorchProgram:
         return replace(self, inputs=inputs, nodes=nodes, tensors=tensors)
 
 
-def refs(argument: Any) -> Iterator[str]:
-    """The nodes in an argument."""
-    if isinstance(argument, Ref):
-        yield argument.node
-    elif isinstance(argument, list):
-        for item in argument:
-            yield from refs(item)
+def _refs(arguments: Iterable[Any]) -> Iterator[str]:
+    for item in arguments:
+        if isinstance(item, Ref):
+            yield item.node
+        elif isinstance(item, list):
+            yield from _refs(item)
 
 
 def read(document: Mapping[str, Any], arrays: Mapping[str, Array], name: str) -> TorchProgram:
@@ -171,6 +176,7 @@ class _Reader:
     def __init__(self, name: str, arrays: Mapping[str, Array]) -> None:
         self.name, self.arrays = name, arrays
         self.tensors: dict[str, Any] = {}
+        self.steps: dict[Any, Step] = {}
 
     def fail(self, said: str) -> ProgramError:
         return ProgramError(f"{self.name} is no program: {said}.")
@@ -233,12 +239,31 @@ class _Reader:
     def node(self, item: Mapping[str, Any]) -> Step:
         name = str(item["name"])
         arguments = tuple(self.argument(part, name) for part in item["arguments"])
-        line, several = str(item["line"]), bool(item["several"])
+        operator, line, several = str(item["operator"]), str(item["line"]), bool(item["several"])
         place = f"{name} ({line})" if item["line"] else name
         gives = tuple(part and self.tensor(part, place) for part in item["gives"])
         value = self.array(item["value"], gives[0], name) if item["value"] is not None else None
         self.defined(name, gives if several else gives[0])
-        return Step(name, str(item["operator"]), arguments, gives, several, line, value)
+        self.steps[Ref(name)] = Step(name, operator, arguments, gives, several, line, value)
+        return self.interpolated(Ref(name))
+
+    def interpolated(self, call: Ref) -> Step:
+        """A step; x + t (y - x) is one operator, which other kernels compute as two products."""
+        step = self.steps[call]
+        for x, product in self.operands("add", call):
+            for difference, t in self.operands("mul", product):
+                for y, start in self.operands("sub", difference)[:1]:
+                    if start == x and step.tensor.is_float:
+                        return replace(step, operator=LERP, arguments=(x, y, t, product))
+        return step
+
+    def operands(self, name: str, call: Any) -> list[tuple[Any, Any]]:
+        """Both orders of the two operands of a call, if it is of this operator."""
+        step = self.steps.get(call)
+        if step is None or step.operator != f"aten.{name}.Tensor" or step.value is not None:
+            return []
+        a, b, *factor = step.arguments
+        return [(a, b), (b, a)] if factor in ([], [1]) else []
 
     def argument(self, item: Any, where: str) -> Any:
         if isinstance(item, list):

@@ -31,7 +31,6 @@ from refkernels.programs.program import (
     ProgramInput,
     Tensor,
     TorchProgram,
-    refs,
 )
 from refkernels.programs.spread import Traced
 
@@ -41,8 +40,7 @@ def op_of(program: TorchProgram, name: str) -> Op:
     node and the line of the user's code."""
     check(program)
     outputs = _outputs(program)
-    used = {name for node in program.nodes for name in refs(list(node.arguments))}
-    used |= set(program.outputs)
+    used = {*program.outputs, *(name for node in program.nodes for name in node.needs)}
     given = (i for i in program.inputs if i.kind == "input" or i.node in used)
     taken = [i for i in sorted(given, key=lambda i: KINDS.index(i.kind)) if i.kind != "constant"]
     takes = (f"{i.name}{_axes(i.tensor)}{_kind(i)}" for i in taken)
@@ -136,11 +134,8 @@ def work(program: TorchProgram) -> int:
     total = 0
     for node in program.nodes:
         sizes = [math.prod(tensor.shape) for tensor in node.gives if tensor is not None]
-        shapes = [
-            tensor.shape
-            for name in refs(list(node.arguments))
-            if isinstance(tensor := program.tensors[name], Tensor)
-        ]
+        tensors = (program.tensors[name] for name in node.needs)
+        shapes = [tensor.shape for tensor in tensors if isinstance(tensor, Tensor)]
         factor = 1
         if any(part in node.operator for part in ("mm.", "scaled_dot_product")):
             factor = shapes[0][-1] if shapes and shapes[0] else 1

@@ -35,7 +35,7 @@ from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.ops import readings
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Whole
-from refkernels.programs.program import Step, refs
+from refkernels.programs.program import Step
 
 Doubles = npt.NDArray[np.float64]
 FACTOR, SHARE = 4.0, 1 / 8
@@ -123,7 +123,7 @@ class Watched(Bound):
         results = result if isinstance(result, tuple) else (result,)
         wide = [_share(item) for item in results if isinstance(item, BoundValue)]
         if wide:
-            names = [name for name in refs(list(step.arguments)) if name in self.shares]
+            names = [name for name in step.needs if name in self.shares]
             widest = max(["", *names], key=self.shares.__getitem__)
             self.shares[step.name] = min(max(*wide, self.shares[""]), 1e300)
             path, called = self.paths.get(widest, {}), step.operator.split(".")[-2:][0].strip("_")

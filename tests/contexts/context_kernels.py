@@ -28,7 +28,6 @@ class Kernel(RoundedArithmetic):
         exp2: bool = False,
         reciprocal: bool = False,
         pivots: list[Any] | None = None,
-        wide_scalars: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, seed=seed, **options)

@@ -15,6 +15,7 @@ from plain_interpreter import PlainInterpreter, in_one_process
 import refkernels
 from refkernels import programs
 from refkernels.arithmetic import formats
+from refkernels.judging.examination import KernelExamination
 from refkernels.judging.standard import Challenge
 from refkernels.op import Op
 from refkernels.programs import layers, sources
@@ -287,6 +288,34 @@ def test_a_sigmoid_is_right_where_its_exponential_overflows_and_nowhere_else() -
     assert y[0] == y[1] == 0 > challenge.standard().reference["y"].hi[0]
     assert challenge.fault({"y": y}) is None
     assert challenge.fault({"y": np.where(x == -1, 0, y)}) is not None
+
+
+@torch
+def test_places_that_no_input_decides_are_as_they_were_rounded() -> None:
+    inputs = drawn(5, x=(1, 1, 3, 5))
+    op = op_of("resized", inputs)  # 2 fl(2 / 5) and 5 fl(2 / 5) lie beside whole numbers
+    assert np.all(op.bound("forward", inputs, {}, formats.BINARY32)["y"] < 1e-4)
+
+
+@pytest.mark.parametrize(("rows", "told"), [(130, ("y",)), (600, ())])
+def test_a_program_s_answers_are_compared_with_decoys_up_to_2_18(rows: int, told: Any) -> None:
+    x = drawn(2, x=(rows, 1))["x"]
+    op = documents.single("expand.default", ["x", [rows, rows]], (rows, rows), x=x)
+    examination = KernelExamination(op, "forward", "float32", 0)
+    challenge = Challenge("typical", "", op, "forward", {"x": x}, {})
+    assert examination.decisive_outputs(challenge) == told
+
+
+def test_an_interpolation_may_be_two_products() -> None:
+    op = steps(
+        ("sub.Tensor", [{"node": "w"}, {"node": "x"}, 1], "float32"),
+        ("mul.Tensor", [{"node": "x"}, {"node": "s0"}], "float32"),
+        ("add.Tensor", [{"node": "s1"}, {"node": "x"}, 1], "float32"),
+    )
+    x = np.abs(drawn(3, x=(2, 3))["x"]) / 4
+    y = (1 - x) * x + x * x
+    assert np.any(y != x)  # which x + x (w - x) is
+    assert_kernel(op, {"x": x, "w": x}, y)
 
 
 def test_rrelu_in_evaluation_has_one_slope() -> None:

@@ -5,10 +5,10 @@
 
 The document is JSON with a schema version; arrays are by number, bfloat16 and other formats that
 NumPy lacks as integers of the same bits. An operator is decomposed to ATen's core unless it is one
-of `kept`. What depends on neither inputs nor parameters, and is an integer or a truth value, is
-computed here. `joint` in the document is the program of the gradients: torch's own backward pass of
-the first output, traced below autograd, so that rules of an autograd.Function are a part of it.
-Needs torch and NumPy only (Python 3.8).
+of `kept`. What depends on neither inputs nor parameters, and is an integer, a truth value or
+rounded to a whole number, is computed here. `joint` in the document is the program of the
+gradients: torch's own backward pass of the first output, traced below autograd, so that rules of an
+autograd.Function are a part of it. Needs torch and NumPy only (Python 3.8).
 """
 
 import contextlib
@@ -28,6 +28,7 @@ import numpy as np
 
 SCHEMA = 1
 OLDEST = (2, 6)
+ROUNDING = "floor", "ceil", "round", "trunc"
 LARGEST = 1 << 26  # elements of a constant
 MOST_STEPS = 16  # of a backward pass, by those of its forward pass
 VIEWS = {2: "int16", 1: "uint8"}
@@ -341,7 +342,7 @@ class _Document:
             raise NotExported(
                 "%s gives a number that depends on data (%s)" % (name, line or node.name)
             )
-        entry["value"] = self._folded(node, values)
+        entry["value"] = None if entry["seeded"] else self._folded(node, values)
         entry["arguments"] = [] if entry["value"] is not None else self._encoded(arguments)
         return entry
 
@@ -358,11 +359,10 @@ class _Document:
         return [node.args[0], *values] if forward else values
 
     def _folded(self, node, value):
-        """The number of the array of an integer or truth value that depends on no input."""
+        """The number of the array of what no input decides: integers, truth and rounded values."""
         torch, known = self.torch, self.known
         large = isinstance(value, torch.Tensor) and value.numel() > LARGEST
-        seeded = "seeded" in str(getattr(node.target, "tags", ""))
-        if large or seeded or not all(n in known for n in node.all_input_nodes):
+        if large or not all(n in known for n in node.all_input_nodes):
             return None
         pick = torch.fx.node.map_arg
         args, kwargs = (pick(part, lambda n: known[n]) for part in (node.args, node.kwargs))
@@ -372,8 +372,8 @@ class _Document:
                 known[node] = node.target(*args, **kwargs)
         except Exception:
             return None
-        result = known[node]
-        if not isinstance(result, torch.Tensor) or result.is_floating_point():
+        result, rounds = known[node], getattr(node.target, "__name__", "").split(".")[0] in ROUNDING
+        if not isinstance(result, torch.Tensor) or (result.is_floating_point() and not rounds):
             return None
         return self._keep(result)
 

@@ -139,30 +139,23 @@ def test_a_question_that_would_exceed_the_limit_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("failed", "other"),
     [
-        {"n": 1999},
-        {"n": 5000, "dtype": "float16"},
-        {"n": 5000, "axis": -1},
-        {"n": 5000, "op": "sum"},
-        {"n": 5000, "direction": "forward"},
+        (("timeout", True), {"n": 1999}),
+        (("timeout", True), {"n": 5000, "dtype": "float16"}),
+        (("timeout", True), {"n": 5000, "axis": -1}),
+        (("timeout", True), {"n": 5000, "op": "sum"}),
+        (("timeout", True), {"n": 5000, "direction": "forward"}),
+        (("timeout", False), {"n": 2000}),
+        (("killed", True), {"n": 2000}),
     ],
     ids=str,
 )
-def test_a_smaller_narrower_or_other_question_is_asked(other: dict[str, Any]) -> None:
-    session = Slow()
+def test_what_may_fare_otherwise_is_asked(failed: tuple[str, bool], other: dict[str, Any]) -> None:
+    session = Slow(*failed)
     target = target_of(session)
     ask(target, 2000)
     ask(target, **other)
-    assert len(session.asked) == 2
-
-
-@pytest.mark.parametrize(("status", "started"), [("killed", True), ("timeout", False)])
-def test_other_failures_do_not_keep_a_question_from_being_asked(status: str, started: bool) -> None:
-    session = Slow(status, started)
-    target = target_of(session)
-    ask(target, 2000)
-    ask(target, 2000)
     assert len(session.asked) == 2
 
 
