@@ -32,7 +32,7 @@ def sigmoid(c: Any, x: Any) -> Any:
 
 def gelu(c: Any, x: Any, approximate: str = "none") -> Any:
     if approximate == "tanh":
-        return c.function("gelu_tanh", x)
+        return c.function(f"gelu_{approximate}", x)
     half, t = c.number(Fraction(1, 2)), x / c.sqrt(c.number(2))
     return c.either(half * x * c.erfc(-t), lambda: half * x * (1 + c.erf(t)))
 
