@@ -116,6 +116,14 @@ def test_integers_that_are_equal_shrink_together_and_a_norm_keeps_its_numbers(
     assert len(np.unique(scale)) == length  # ones would not show that it is left out
 
 
+@pytest.mark.framework("torch")
+def test_channels_that_a_class_fixes_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "MOST", 1)
+    answer = "torch.nn.functional.conv_transpose1d(x, x.new_ones(8, 1, 3))"
+    (tmp_path / "fixed.py").write_text(FIXED.format(answer=answer), encoding="utf-8")
+    assert tasks.read(tmp_path / "fixed.py")[1].inputs[0].tensor.shape[0] == 8
+
+
 def judged(path: Path, candidate: str, *options: str) -> tuple[int, dict[str, Any]]:
     command = ["judge", candidate, "--task", str(path), "--level", "quick", "--seed", "3"]
     with warnings.catch_warnings():

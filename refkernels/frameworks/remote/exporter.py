@@ -317,8 +317,7 @@ class _Document:
         return outputs
 
     def _node(self, node):
-        line = _line([node.meta.get("stack_trace") or ""])
-        target = node.target
+        line, target = _line([node.meta.get("stack_trace") or ""]), node.target
         if target is operator.getitem:
             name, arguments = "getitem", list(node.args)
         elif isinstance(target, self.torch._ops.OpOverload):
@@ -364,8 +363,7 @@ class _Document:
         large = isinstance(value, torch.Tensor) and value.numel() > LARGEST
         if large or not all(n in known for n in node.all_input_nodes):
             return None
-        pick = torch.fx.node.map_arg
-        args, kwargs = (pick(part, lambda n: known[n]) for part in (node.args, node.kwargs))
+        args, kwargs = (torch.fx.node.map_arg(a, known.get) for a in (node.args, node.kwargs))
         kwargs = {k: ("cpu" if k == "device" else v) for k, v in kwargs.items()}
         try:
             with torch.no_grad():

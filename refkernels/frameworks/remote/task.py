@@ -45,12 +45,12 @@ def made(sizes, original, file, cls):
     import torch
 
     task = loaded("refkernels_program", sizes, original)
+    initial = getattr(task, "get_init_inputs", list)
     torch.manual_seed(0)
-    model = trained(task.Model(*task.get_init_inputs()))
-    if cls == "Model":
-        return task, model
-    torch.manual_seed(0)
-    new = getattr(loaded("refkernels_candidate", file), cls)(*task.get_init_inputs())
+    model = new = trained(task.Model(*initial()))
+    if cls != "Model":
+        torch.manual_seed(0)
+        new = getattr(loaded("refkernels_candidate", file), cls)(*initial())
     state, own = model.state_dict(), new.state_dict()
     new.load_state_dict(state if state.keys() == own.keys() else dict(zip(own, state.values())))
     return task, new

@@ -18,7 +18,3 @@ class ModelNew(nn.Module):
 
 def get_inputs():
     return [*(torch.rand(32, 8, 512, 64) for _ in range(3))]
-
-
-def get_init_inputs():
-    return []

@@ -20,7 +20,3 @@ class ModelNew(nn.Module):
 
 def get_inputs():
     return [torch.randn(4096, 10), torch.randint(0, 10, (4096,))]
-
-
-def get_init_inputs():
-    return []
