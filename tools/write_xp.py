@@ -24,7 +24,7 @@ def sections() -> dict[str, list[str]]:
     for line in inspect.getsource(Context).splitlines():
         if divider := re.fullmatch(r"    # --- (.*?) -+", line):
             title = divider[1]
-        elif (method := re.match(r"    def ([a-z]\w*)\(", line)) and title:
+        elif (method := re.match(r"    (?:def )?([a-z]\w*)(?:\(| = _)", line)) and title:
             names.setdefault(title, []).append(method[1])
     return names
 

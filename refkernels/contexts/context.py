@@ -43,6 +43,16 @@ def _of_some(reduction: Callable[..., Any]) -> Callable[..., Any]:
     return reduce
 
 
+def _function(name: str, text: str) -> Callable[[Any, Value], Any]:
+    """The method of a function of one number."""
+
+    def method(self: Context, a: Value) -> Any:
+        return self.function(name, a)
+
+    method.__name__, method.__doc__ = name, text
+    return method
+
+
 class Context(ABC):
     """The primitives and what follows from them. `name` appears in messages."""
 
@@ -139,57 +149,24 @@ class Context(ABC):
 
     def function(self, name: str, a: Value) -> Any:
         """A function of one number, one of those below or defined by them."""
+        if name in FUNCTIONS:
+            return self.primitive(name, a)
         from refkernels.contexts.functions import record
 
-        return self.primitive(name, a) if name in FUNCTIONS else record(name).formula(self, a)
+        return record(name).formula(self, a)
 
-    def sqrt(self, a: Value) -> Value:
-        """√a for a >= 0."""
-        return self.function("sqrt", a)
-
-    def rsqrt(self, a: Value) -> Value:
-        """1 / √a for a > 0."""
-        return self.function("rsqrt", a)
-
-    def exp(self, a: Value) -> Value:
-        """e^a."""
-        return self.function("exp", a)
-
-    def expm1(self, a: Value) -> Value:
-        """e^a - 1."""
-        return self.function("expm1", a)
-
-    def log(self, a: Value) -> Value:
-        """The natural logarithm of a > 0."""
-        return self.function("log", a)
-
-    def log1p(self, a: Value) -> Value:
-        """log(1 + a) for a > -1."""
-        return self.function("log1p", a)
-
-    def tanh(self, a: Value) -> Value:
-        """The hyperbolic tangent."""
-        return self.function("tanh", a)
-
-    def erf(self, a: Value) -> Value:
-        """The error function."""
-        return self.function("erf", a)
-
-    def erfc(self, a: Value) -> Value:
-        """1 - erf a."""
-        return self.function("erfc", a)
-
-    def sin(self, a: Value) -> Value:
-        """The sine of an angle in radians."""
-        return self.function("sin", a)
-
-    def cos(self, a: Value) -> Value:
-        """The cosine of an angle in radians."""
-        return self.function("cos", a)
-
-    def atan(self, a: Value) -> Value:
-        """The arctangent in (-π/2, π/2)."""
-        return self.function("atan", a)
+    sqrt = _function("sqrt", "√a for a >= 0.")
+    rsqrt = _function("rsqrt", "1 / √a for a > 0.")
+    exp = _function("exp", "e^a.")
+    expm1 = _function("expm1", "e^a - 1.")
+    log = _function("log", "The natural logarithm of a > 0.")
+    log1p = _function("log1p", "log(1 + a) for a > -1.")
+    tanh = _function("tanh", "The hyperbolic tangent.")
+    erf = _function("erf", "The error function.")
+    erfc = _function("erfc", "1 - erf a.")
+    sin = _function("sin", "The sine of an angle in radians.")
+    cos = _function("cos", "The cosine of an angle in radians.")
+    atan = _function("atan", "The arctangent in (-π/2, π/2).")
 
     def logaddexp(self, a: Value, b: Value, log1p: bool = True) -> Value:
         """log(e^a + e^b); without `log1p` a kernel takes log(1 + e^-|a - b|) itself."""

@@ -7,6 +7,7 @@ kernel is modelled by it, and nothing is certified.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import blas
+from refkernels.arithmetic import blas, formats
 from refkernels.contexts.context import FUNCTIONS, Context, Index
-from refkernels.contexts.value import Value
-from refkernels.contexts.working import Array, RoundedArithmetic, RoundedValue, data
+from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
 
 Arrays = npt.NDArray[np.float64]
 
@@ -45,15 +46,6 @@ class Doubles(RoundedArithmetic):
         super().__init__("float64")
         self.name = "Doubles"
 
-    def plus(self, a: Array, b: Array) -> Array:
-        return np.asarray(a + b)
-
-    def times(self, a: Array, b: Array) -> Array:
-        return np.asarray(a * b)
-
-    def value(self, array: Any) -> RoundedValue:
-        return RoundedValue(self, np.asarray(array, np.float64))
-
     def primitive(self, name: str, a: Value) -> RoundedValue:
         with np.errstate(all="ignore"):
             return self.value(NUMPY[name](data(a)))
@@ -76,3 +68,44 @@ class Doubles(RoundedArithmetic):
 
     def prod(self, a: Value, axis: int = -1) -> RoundedValue:
         return self._with(lambda part: np.prod(part, axis=axis, keepdims=True), a)
+
+
+def on_plain_arrays() -> Any:
+    """`Doubles` whose values are NumPy's arrays themselves, for a graph that is read thousands of
+    times: making a value costs several times an operation on a thousand numbers."""
+    xp = Doubles()
+    vars(xp).update(_OF_ARRAYS)
+    return xp
+
+
+def _by_values(name: str, *given: Any, **options: Any) -> Any:
+    """The primitive of `Doubles` of that name, of arrays."""
+    arrays = (isinstance(x, np.ndarray | np.float64) and x.dtype == np.float64 for x in given)
+    entered = (RoundedValue(_XP, x) if is_x else x for x, is_x in zip(given, arrays, strict=True))
+    result = getattr(_XP, name)(*entered, **options)
+    return result.data if isinstance(result, RoundedValue) else result
+
+
+def _reduced(ufunc: Any) -> Callable[..., Any]:
+    return lambda a, axis=-1: ufunc.reduce(a, axis, None, None, True)
+
+
+_XP, _SUM = Doubles(), _reduced(np.add)
+_UFUNCS = "add subtract multiply divide negative absolute square maximum"
+_BY_VALUES = "power prod cumsum others newton_schulz scatter_add less share_of_max step pi"
+_OF_ARRAYS: dict[str, Any] = {
+    **{name: getattr(np, name) for name in _UFUNCS.split()},
+    **{name: functools.partial(_by_values, name) for name in _BY_VALUES.split()},
+    **{name: NUMPY[name] for name in FUNCTIONS},
+    **dict.fromkeys(("store", "saved", "stop", "either", "lift"), lambda a, *_: a),
+    "array": functools.partial(np.asarray, dtype=np.float64),
+    "number": lambda value: np.float64(_XP.number(value).data),
+    "primitive": lambda name, a: NUMPY[name](a),
+    "narrow": lambda a, format: formats.cast(a, format).astype(np.float64),
+    "sum": _SUM,
+    **dict.fromkeys(("max", "pivot"), _reduced(np.maximum)),
+    "mean": lambda a, axis=-1: _SUM(a, axis) / a.shape[axis],
+    "matmul": blas.product,
+    "where": lambda mask, a, b: np.where(mask.yes if isinstance(mask, Mask) else mask, a, b),
+    "rearrange": lambda change, *arrays: change(*arrays),
+}

@@ -103,8 +103,9 @@ class Gradient(Context):
                 gathered[id(argument)] = (
                     share if sum_so_far is None else below.add(sum_so_far, share)
                 )
-        zeros = (below.broadcast(below.number(0), x.shape) for x in inputs)
-        return [gathered.get(id(x), zero) for x, zero in zip(inputs, zeros, strict=True)]
+        for x in (x for x in inputs if id(x) not in gathered):
+            gathered[id(x)] = below.broadcast(below.number(0), x.shape)
+        return [gathered[id(x)] for x in inputs]
 
     def array(self, values: npt.NDArray[Any]) -> Taped:
         return Taped(self, self.below.array(values))

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import Context
 from refkernels.contexts.value import Mask, Value
 
@@ -54,7 +54,8 @@ class Move:
     sources: npt.NDArray[np.intp] | None
 
 
-class Library(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Library:
     """A call of `Context.library`: `beside` has None in the places of the values that follow the
     `inputs` among the operands."""
 
@@ -62,12 +63,6 @@ class Library(NamedTuple):
     limit: int
     inputs: int
     beside: tuple[Any, ...]
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
     def __call__(self, xp: Context, *values: Value) -> Value:
         others = iter(values[self.inputs :])
@@ -138,7 +133,7 @@ def in_order(
     return list(done.values())
 
 
-def _needed(node: Node, edits: Edits) -> Sequence[Node]:
+def needed(node: Node, edits: Edits) -> Sequence[Node]:
     """The nodes that are read before a node."""
     if node not in edits:
         return node.operands
@@ -153,81 +148,78 @@ def read(
     arrays: Sequence[Array],
     inputs: Mapping[str, Value] | None = None,
     edits: Edits | None = None,
-    known: Mapping[Node, Any] | None = None,
 ) -> list[Any]:
-    """The nodes in another context; `known` nodes have their values already."""
-    values: dict[Node, Any] = dict(known or {})
-    edits = edits or {}
-
-    def computed(node: Node) -> Any:
-        match node.op:
-            case "array":
-                return xp.array(arrays[node.option])
-            case "input":
-                assert inputs is not None
-                return inputs[node.option]
-            case "truth":
-                return np.asarray(arrays[node.option], bool)
-            case "pick":
-                return xp.take_along_axis(values[node.operands[0]], arrays[node.option])
-            case "broadcast":
-                return _broadcast(xp, values[node.operands[0]], node.shape)
-            case "scatter_add":
-                index, length = node.option
-                return xp.scatter_add(values[node.operands[0]], arrays[index], length)
-            case "either" if edits and len({values[o].shape[1:] for o in node.operands}) > 1:
-                return values[node.operands[0]]  # an edit gave one way another shape
-            case _:
-                return apply(node, xp, [values[operand] for operand in node.operands])
-
-    for node in in_order(nodes, lambda node: _needed(node, edits), known or ()):
-        edit = edits.get(node)
-        if edit is None or node in edit.operands:
-            values[node] = computed(node)
-        if edit is not None:
-            values[node] = edit.rule(xp, *(values[operand] for operand in edit.operands))
+    """The nodes in another context."""
+    order = in_order(nodes, lambda node: needed(node, edits or {}))
+    values = Reader(xp, arrays, inputs).read(order, {}, edits or {})
     return [values[node] for node in nodes]
+
+
+class Reader:
+    """Reads nodes in another context, as often as asked; how each is computed is found once."""
+
+    def __init__(self, xp: Any, arrays: Sequence[Array] = (), inputs: Any = None) -> None:
+        self.xp, self.arrays, self.inputs = xp, arrays, inputs
+        self._computing: dict[Node, Callable[..., Any]] = {}
+
+    def read(self, nodes: Iterable[Node], known: Any, edits: Edits) -> dict[Node, Any]:
+        """The values of nodes, each behind its operands, beside those that are known."""
+        values: dict[Node, Any] = dict(known)
+        for node in nodes:
+            edit = edits.get(node)
+            if edit is None or node in edit.operands:
+                operands = [values[operand] for operand in node.operands]
+                if edits and node.op == "either" and len({o.shape[1:] for o in operands}) > 1:
+                    values[node] = operands[0]  # an edit gave one way another shape
+                else:
+                    values[node] = self.computing(node)(*operands)
+            if edit is not None:
+                values[node] = edit.rule(self.xp, *[values[operand] for operand in edit.operands])
+        return values
+
+    def computing(self, node: Node) -> Callable[..., Any]:
+        """What computes a node from its operands."""
+        if node.op == "unknown":
+            raise Untraceable(f"{node.option} is not kept in a graph.")
+        if node not in self._computing:
+            own, option = _OWN.get(node.op), {} if node.option is None else {"axis": node.option}
+            call = partial(own, self, node) if own else partial(getattr(self.xp, node.op), **option)
+            self._computing[node] = call
+        return self._computing[node]
 
 
 def apply(node: Node, xp: Context, operands: Sequence[Any]) -> Any:
     """A node's primitive on other operands; a node that needs one of the arrays has none."""
-    match node.op:
-        case "number":
-            return xp.number(node.option)
-        case "known":
-            assert isinstance(xp, Ball)
-            return xp.value(*node.option)
-        case "function" | "logaddexp" | "narrow" | "newton_schulz" | "power" | "step":
-            given = (node.option, *operands) if node.op == "function" else (*operands, node.option)
-            return getattr(xp, node.op)(*given)
-        case "divide" if node.option:
-            return xp.quotient(*operands)
-        case "less":
-            return xp.less(*operands).yes
-        case "not less":
-            return xp.less(*operands).no
-        case "where":
-            return xp.where(Mask(*operands[:2]), *operands[2:])
-        case "is":
-            return operands[0]
-        case "not":
-            return ~operands[0]
-        case "and":
-            return operands[0] & operands[1]
-        case "or":
-            return operands[0] | operands[1]
-        case "item":
-            return operands[0][node.option]
-        case "library":
-            return node.option(xp, *operands)
-        case "move":
-            return xp.rearrange(node.option.change, *operands)
-        case "unknown":
-            raise Untraceable(f"{node.option} is not kept in a graph.")
-        case primitive if node.option is not None:
-            return getattr(xp, primitive)(*operands, axis=node.option)
-        case primitive:
-            return getattr(xp, primitive)(*operands)
+    return Reader(xp).computing(node)(*operands)
+
+
+_OWN: dict[str, Callable[..., Any]] = {
+    **{
+        name: lambda r, n, *operands, name=name: getattr(r.xp, name)(*operands, n.option)
+        for name in ("logaddexp", "narrow", "newton_schulz", "power", "step")
+    },
+    "array": lambda r, n: r.xp.array(r.arrays[n.option]),
+    "input": lambda r, n: r.inputs[n.option],
+    "truth": lambda r, n: np.asarray(r.arrays[n.option], bool),
+    "pick": lambda r, n, a: r.xp.take_along_axis(a, r.arrays[n.option]),
+    "broadcast": lambda r, n, a: _broadcast(r.xp, a, n.shape),
+    "scatter_add": lambda r, n, a: r.xp.scatter_add(a, r.arrays[n.option[0]], n.option[1]),
+    "number": lambda r, n: r.xp.number(n.option),
+    "known": lambda r, n: r.xp.value(*n.option),
+    "function": lambda r, n, a: r.xp.function(n.option, a),
+    "divide": lambda r, n, a, b: (r.xp.quotient if n.option else r.xp.divide)(a, b),
+    "less": lambda r, n, a, b: r.xp.less(a, b).yes,
+    "not less": lambda r, n, a, b: r.xp.less(a, b).no,
+    "where": lambda r, n, yes, no, a, b: r.xp.where(Mask(yes, no), a, b),
+    "is": lambda r, n, condition: condition,
+    "not": lambda r, n, condition: ~condition,
+    "and": lambda r, n, a, b: a & b,
+    "or": lambda r, n, a, b: a | b,
+    "item": lambda r, n, pair: tuple.__getitem__(pair, n.option),  # refuses an edit's array
+    "library": lambda r, n, *operands: n.option(r.xp, *operands),
+    "move": lambda r, n, *operands: r.xp.rearrange(n.option.change, *operands),
+}
+"""How a reader computes a node that is no primitive of its name, with an axis or without."""
 
 
 def _broadcast(xp: Context, value: Value, shape: Shape) -> Value:

@@ -80,6 +80,15 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def _computed(ufunc: np.ufunc) -> Any:
+    """The primitive that rounds what a ufunc gives."""
+
+    def primitive(self: RoundedArithmetic, *values: Value) -> RoundedValue:
+        return self._with(ufunc, *values)
+
+    return _scalars_apart(primitive)
+
+
 class RoundedArithmetic(Context):
     """Arithmetic in `format`; `storage` is the format that `store` rounds to, `format` by default.
     `seed` chooses the random order; cumulative sums may be `scanned`. With scalars="binary64",
@@ -193,17 +202,8 @@ class RoundedArithmetic(Context):
             product.factors = data(a), data(b)
         return product
 
-    @_scalars_apart
-    def divide(self, a: Value, b: Value) -> RoundedValue:
-        return self._with(np.divide, a, b)
-
-    @_scalars_apart
-    def negative(self, a: Value) -> RoundedValue:
-        return self._with(np.negative, a)
-
-    @_scalars_apart
-    def absolute(self, a: Value) -> RoundedValue:
-        return self._with(np.abs, a)
+    divide, maximum = _computed(np.divide), _computed(np.maximum)
+    negative, absolute = _computed(np.negative), _computed(np.absolute)
 
     @_scalars_apart
     def power(self, a: Value, exponent: int) -> RoundedValue:
@@ -415,10 +415,6 @@ class RoundedArithmetic(Context):
     def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> RoundedValue:
         chosen = mask.yes if isinstance(mask, Mask) else mask
         return self._with(lambda x, y: np.where(chosen, x, y), a, b)
-
-    @_scalars_apart
-    def maximum(self, a: Value, b: Value) -> RoundedValue:
-        return self._with(np.maximum, a, b)
 
     @_scalars_apart
     def step(self, a: Value, grid: NumberGrid) -> RoundedValue:

@@ -114,9 +114,9 @@ def narrowed_statistics(program: Program) -> Iterator[Any]:
 def _rounded(xp: Any, value: Any, format: Format) -> Any:
     """Numbers beyond the format's range are left: what overflows or vanishes has causes of its
     own."""
-    size = abs(value)
-    held = xp.where(xp.less(size, xp.number(format.max)), xp.narrow(value, format.name), value)
-    return xp.where(xp.less(size, xp.number(format.min_subnormal / 2.0)), value, held)
+    size, least = abs(value), xp.number(format.min_subnormal / 2.0)
+    within = xp.less(size, xp.number(format.max)) & ~xp.less(size, least)
+    return xp.where(within, xp.narrow(value, format.name), value)
 
 
 @rule("rounded_otherwise", "arithmetic")  # round(v) -> trunc(v), floor(v), ...

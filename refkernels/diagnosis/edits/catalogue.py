@@ -33,7 +33,7 @@ _TRANSPARENT = frozenset(("move", "broadcast", "store", "saved", "narrow"))
 """Primitives that change no number in exact arithmetic: patterns look through them."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Edit:
     """One edit of one program. `details`: its numbers and its formula, for the words. `number`: of
     the edits of one kind at one place with the same details, which one it is. `alike`: of how many

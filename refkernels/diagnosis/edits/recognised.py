@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.contexts.doubles import Doubles
+from refkernels.contexts.doubles import on_plain_arrays
 from refkernels.contexts.graph import Edits, Graph, Node
-from refkernels.contexts.working import data
 from refkernels.diagnosis.edits.catalogue import CONDITIONS, Edit, Program, by, is_number, through
 from refkernels.diagnosis.edits.names import formula_of
 from refkernels.diagnosis.problem import Array
 from refkernels.elementary_ref.functions import FUNCTIONS
 
 KIND = "function_for_another"
-_XP = Doubles()
+_XP = on_plain_arrays()
 _OTHERS: dict[str, Callable[[Any, Any], Any]] = {
     "x": lambda xp, x: x,
     "max(x, 0)": lambda xp, x: xp.maximum(x, xp.number(0)),
@@ -49,7 +48,7 @@ def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit
     large numbers, is told as that."""
     for node, argument, name, images in _recognised(program, value_of):
         sample = _sample(value_of(argument))
-        images = images | {n: data(f(_XP, _XP.array(sample))) for n, f in _OTHERS.items()}
+        images = images | {n: f(_XP, sample) for n, f in _OTHERS.items()}
         size = _ALIKE * np.linalg.norm(sample)
         alike = {n for n, image in images.items() if np.linalg.norm(image - sample) <= size} - {"x"}
         constant = {n for n in _OTHERS if np.ptp(images[n]) == 0.0}  # as 0 in place of a function
@@ -94,10 +93,11 @@ def _recognised(
                     every = stacked.reshape(-1, sampled[argument].size)
                     lost = _CANCELLED * np.abs(every).max(axis=1, keepdims=True, initial=0.0)
                     near[argument] = every, lost + _NEAR * np.abs(every)
-                every, apart = near[argument]
-                alike = (np.abs(sampled[node] - every) <= apart).all(axis=1)
-                for name in itertools.compress(known[argument], alike):
-                    found[argument, name] = node
+                (every, apart), some = near[argument], np.s_[..., :_FEWEST]  # those first
+                if (np.abs(sampled[node][some] - every[some]) <= apart[some]).all(axis=1).any():
+                    alike = (np.abs(sampled[node] - every) <= apart).all(axis=1)
+                    for name in itertools.compress(known[argument], alike):
+                        found[argument, name] = node
     for (argument, name), node in found.items():
         yield node, argument, name, known[argument]
     for node, argument in _piecewise(program):
@@ -145,7 +145,7 @@ def _sample(values: Array) -> Array:
 def _images(values: Array) -> dict[str, Array]:
     """The functions of some numbers, those that are finite there and not constant."""
     with np.errstate(all="ignore"):
-        images = {name: data(_XP.function(name, _XP.array(values))) for name in _NAMES}
+        images = {name: _XP.function(name, values) for name in _NAMES}
     return {
         name: image
         for name, image in images.items()

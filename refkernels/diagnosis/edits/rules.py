@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import replace
@@ -35,12 +36,12 @@ def edits_of(
     ]
     edits, everywhere = _everywhere([*edits, *more])
     parts, every_part = _everywhere([p for edit in edits for p in _at_one_use(program, edit)])
-    seen, numbered = Counter[Hashable](), list[Edit]()
-    for edit in (*edits, *everywhere, *parts, *every_part):
-        numbered.append(replace(edit, number=seen[identity := edit.identity(program)]))
+    seen, every = Counter[Hashable](), [*edits, *everywhere, *parts, *every_part]
+    for edit in every:
+        edit.number = seen[identity := edit.identity(program)]
         seen[identity] += 1
     # What a term left out says as well, another variable says last.
-    return sorted(numbered, key=lambda edit: edit.family == "variable")
+    return sorted(every, key=lambda edit: edit.family == "variable")
 
 
 def again(edit: Edit, program: Program, graph: Graph, more: Iterable[Edit] = ()) -> Edits:
@@ -54,6 +55,7 @@ def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
     """The edits, which know how many places are alike; and those at all places that are alike.
     Arithmetic is alike in all steps of a loop, whatever they are computed from."""
     alike: dict[tuple[Any, ...], list[int]] = {}
+    looks_of = functools.cache(lambda node, depth: tuple(_looks(node, depth)))
     for k, edit in enumerate(edits):
         edited = next(iter(edit.changes)) if "use" in edit.details else edit.place
         change = edit.changes.get(edited)
@@ -62,12 +64,12 @@ def _everywhere(edits: list[Edit]) -> tuple[list[Edit], list[Edit]]:
         places = [mine.index(operand) for operand in theirs if operand in mine]
         user = [edit.details["use"]] if "use" in edit.details else []
         for depth in (1, 0) if edit.family == "arithmetic" else (1,):
-            looks = [look for node in (edit.place, *user) for look in _looks(node, depth)]
+            looks = [looks_of(node, depth) for node in (edit.place, *user)]
             key = depth, edit.kind, *map(str, how), *places * depth, *looks
             alike.setdefault(key, []).append(k)
     for (depth, *_), same in alike.items():
         for k in same if depth else ():
-            edits[k] = replace(edits[k], alike=len({edits[k].place for k in same}))
+            edits[k].alike = len({edits[k].place for k in same})
     everywhere = []
     for same in {tuple(s): s for key, s in alike.items() if key[0] or len(s) > _LOOP}.values():
         there = {edits[k].place for k in same}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,10 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.contexts.doubles import Doubles
+from refkernels.arithmetic.bits import EXPONENT
+from refkernels.contexts.doubles import on_plain_arrays
 from refkernels.contexts.gradient import Gradient, Taped
-from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
-from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
+from refkernels.contexts.graph import Edits, Graph, Node, Reader, in_order, needed, read, values_of
+from refkernels.contexts.value import Value
+from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.diagnosis import code_lengths
 from refkernels.diagnosis.edits import arithmetic, recognised
 from refkernels.diagnosis.edits.catalogue import (
@@ -56,26 +58,17 @@ Predicted = Mapping[str, Doubles64]
 Costs = tuple[dict[str, float], dict[str, int]]
 
 
-class _Quiet(Doubles):
-    """Of one reader: with one tape for all gradients, and without a state of errors for each
-    operation, as a reading sets one for all."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tape = functools.cache(_Tape)
-
-    def _with(self, operation: Any, *values: Any) -> Any:
-        return RoundedValue(self, operation(*[value.data for value in values]))
-
-
 class _Tape(Gradient):
     """Of the same value, it has the same leaf; of a movement that comes often, the same indices.
     What was repeated is pulled back as any share of a smaller argument is."""
 
-    def __init__(self, below: Doubles) -> None:
+    def __init__(self, below: Any) -> None:
         super().__init__(below)
         self.leaves: dict[int, Taped] = {}
         self.moved = functools.lru_cache(256)(super().moved)  # type: ignore[method-assign]
+
+    def pull(self, output: Value, cotangent: Any, inputs: Sequence[Value]) -> list[Value]:
+        return super().pull(output, cotangent.data, inputs)
 
     def broadcast(self, a: Any, shape: Any) -> Taped:
         return Taped(self, self.below.broadcast(a.value, shape), (a,), lambda g: (g,))
@@ -85,7 +78,7 @@ class _Tape(Gradient):
         return Taped(self, reshape(a.value, shape), (a,), lambda g: (reshape(g, a.shape),))
 
     def leaf(self, value: Any) -> Taped:
-        return self.leaves.setdefault(id(value), Taped(self, value))
+        return self.leaves.setdefault(id(value), Taped(self, value.data))
 
 
 @dataclass(frozen=True)
@@ -103,8 +96,12 @@ class Observation:
         with np.errstate(all="ignore"):
             if self.format.p < formats.BINARY32.p:
                 predicted = formats.round_to(predicted, self.format).astype(float)
-            unit = ulp(np.fmax(np.abs(self.got), np.abs(predicted)), self.format) * self.units
+            size = np.fmax(np.abs(self.got), np.abs(predicted))
+            powers = (size.view(np.int64) & EXPONENT).view(float) * 2.0 ** (1 - self.format.p)
+            unit = np.maximum(powers, self.format.min_subnormal) * self.units
             bits = np.log2(1.0 + np.abs(self.got - predicted) / unit)
+        if np.isfinite(bits).all():
+            return bits
         same = (self.got == predicted) | (np.isnan(self.got) & np.isnan(predicted))
         return np.where(same, 0.0, np.where(np.isfinite(bits), bits, _SPECIAL))
 
@@ -241,8 +238,7 @@ class Screen:
         return Reading(xp, lambda value: ()).arguments(arrays, self.question.params)
 
     def _reader(self, arrays: Mapping[str, Any]) -> _Reader:
-        xp = _Quiet()
-        return _Reader(self.program, xp, self.arguments(arrays, xp), self.derive)
+        return _Reader(self.program, self.arguments(arrays), self.derive)
 
     @cached_property
     def recognised(self) -> list[Edit]:
@@ -315,7 +311,7 @@ class Screen:
     def _named(self, values: list[Any]) -> Predicted:
         outputs = dict(zip(self.question.shapes, values, strict=False))
         return {
-            name: np.broadcast_to(data(outputs[name]), self.shape_of(name)).reshape(-1)[
+            name: np.broadcast_to(outputs[name], self.shape_of(name)).reshape(-1)[
                 self.looked_at.get(name, ...)
             ]
             for name in self.names
@@ -324,7 +320,7 @@ class Screen:
     def computed(self, graph: Graph, xp: RoundedArithmetic, changes: Edits) -> Predicted:
         """The outputs of an edited graph of some form, in another arithmetic."""
         values = graph.read(xp, self.arguments(self.arrays, xp), changes)
-        return self._named([value if value is None else xp.store(value) for value in values])
+        return self._named([value if value is None else data(xp.store(value)) for value in values])
 
     def asked(self, inputs: Arrays, params: Mapping[str, Any], xp: Any = XP) -> Predicted:
         """What the formula of some other inputs and params gives, without edits; nothing where
@@ -337,10 +333,10 @@ class Screen:
             arguments = Reading(xp, lambda value: ()).arguments(asked.take(rows), asked.params)
             with np.errstate(all="ignore"):  # anew: a graph holds what was made of index arrays
                 outputs = several(self.formula(xp, **arguments))
-            stored = [value if value is None else xp.store(value) for value in outputs]
+            stored = [value if value is None else data(xp.store(value)) for value in outputs]
             shapes = map(self.shape_of, self.question.shapes)
             values = [
-                xp.reshape(y, to) if y is not None and math.prod(y.shape) == math.prod(to) else y
+                y.reshape(to) if y is not None and y.size == math.prod(to) else y
                 for y, to in zip(stored, shapes, strict=False)
             ]
             return self._named(values)
@@ -374,7 +370,10 @@ class Screen:
         """A node's value in the program, or in the edited one."""
         if not changes and self.base is not None:
             known = self.reader.known[node]
-            return data(known.value if isinstance(known, Taped) else known)
+            known = known.value if isinstance(known, Taped) else known
+            if getattr(known, "dtype", None) != np.float64:
+                raise TypeError(f"{node} is not a number.")
+            return np.asarray(known)
         inputs = dict(values_of(self.arguments(self.arrays)))
         return data(read([node], XP, self.program.graph.arrays, inputs, changes)[0])
 
@@ -453,36 +452,35 @@ class _Reader:
     """A formula's graph, read in float64; what an edit leaves alone is computed once. `derive`: of
     a forward formula, its backward pass, which is read."""
 
-    def __init__(
-        self, program: Program, xp: Doubles, arguments: Mapping[str, Any], derive: Derive | None
-    ) -> None:
-        self.graph, self.users = program.graph, program.users
-        self.xp, self.arguments, self.derive = xp, arguments, derive
-        self.inputs: dict[str, Any] = {}
-        self.known: dict[Node, Any] = {}
-        self.unchanged: dict[frozenset[Node], dict[Node, Any]] = {}  # by the nodes that are edited
+    def __init__(self, program: Program, given: Mapping[str, Any], derive: Derive | None) -> None:
+        self.program, self.arguments, self.derive = program, given, derive
+        self.xp, self.known = on_plain_arrays(), dict[Node, Any]()
+        self.xp.tape = functools.cache(_Tape)
+        inputs = {name: data(value) for name, value in values_of(given)}
+        self.reader = Reader(self.xp, program.graph.arrays, inputs)
+        self.plans: dict[Any, Any] = {}  # by what is edited, and what edits read
 
     def outputs(self, changes: Edits) -> list[Any]:
         def formula(xp: Any, /, **given: Any) -> Any:
-            return self._read(xp, given, changes)
+            if not self.known:
+                self.reader = Reader(xp, self.program.graph.arrays, dict(values_of(given)))
+            return tuple(self._read(changes))
 
-        formula = formula if self.derive is None else self.derive(formula)
-        return list(formula(self.xp, **self.arguments))
+        derived = self.derive and self.derive(formula)(self.xp, **self.arguments)
+        return self._read(changes) if derived is None else list(derived)
 
-    def _read(self, xp: Any, given: Mapping[str, Any], changes: Edits) -> tuple[Any, ...]:
-        graph = self.graph
-        if not self.known:
-            nodes, self.inputs = graph.nodes, dict(values_of(given))
-            values = read(nodes, xp, graph.arrays, self.inputs)
-            self.known = dict(zip(nodes, values, strict=True))
-        if (edited := frozenset(changes)) not in self.unchanged:
-            changed = affected(self.users, changes)
+    def _read(self, changes: Edits) -> list[Any]:
+        graph = self.program.graph
+        self.known = self.known or self.reader.read(graph.nodes, {}, {})
+        key = *changes, *(change.operands for change in changes.values())
+        if key not in self.plans:
+            changed = affected(self.program.users, changes)
             known = {node: value for node, value in self.known.items() if node not in changed}
-            self.unchanged[edited] = known
-        wanted = [node for node in graph.outputs if node]
-        values = read(wanted, xp, graph.arrays, self.inputs, changes, known=self.unchanged[edited])
-        by_node = dict(zip(wanted, values, strict=True))
-        return tuple(None if node is None else by_node[node] for node in graph.outputs)
+            wanted = [node for node in graph.outputs if node]
+            self.plans[key] = in_order(wanted, lambda n: needed(n, changes), known), known
+        order, known = self.plans[key]
+        values = self.reader.read(order, known, changes)
+        return [None if node is None else values[node] for node in graph.outputs]
 
 
 def maxima(program: Program, changes: Edits) -> Edits:
