@@ -37,10 +37,10 @@ class Layer:
     calls: int
     recorded: bool
     training: bool
-    hyperparameters: Mapping[str, Any]
-    parameters: Mapping[str, str]
-    buffers: Mapping[str, str]
-    signature: tuple[str, ...]
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    buffers: Mapping[str, str] = field(default_factory=dict)
+    signature: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Optimizer:
 
     type: str
     module: str
-    hyperparameters: Mapping[str, Any]
     groups: tuple[Group, ...]
-    state: Mapping[str, str]
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,18 @@ class StepLine:
     """A finished step. Figures may be infinities and NaN; None: not recorded."""
 
     step: int
-    loss: float | None
-    loss_dtype: str | None
-    lr: tuple[float, ...] | None
-    gradient_norm: float | None
     updates: int
-    batch_hash: str | None
-    parameters_hash: str | None
-    gradients_hash: str | None
-    rows: tuple[str, ...] | None
     captured: bool
-    reason: str | None
-    changed: tuple[Mapping[str, Any], ...] | None
+    loss: float | None = None
+    loss_dtype: str | None = None
+    lr: tuple[float, ...] | None = None
+    gradient_norm: float | None = None
+    batch_hash: str | None = None
+    parameters_hash: str | None = None
+    gradients_hash: str | None = None
+    rows: tuple[str, ...] | None = None
+    reason: str | None = None
+    changed: tuple[Mapping[str, Any], ...] | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -104,10 +104,10 @@ class Rank:
     versions: Mapping[str, str]
     rank: int
     world_size: int
-    perturbed: Mapping[str, Any] | None
     model: str
     parameters: Mapping[str, Parameter]
-    optimizer: Optimizer | None
+    optimizer: Optimizer | None = None
+    perturbed: Mapping[str, Any] | None = None
     flags: Mapping[str, Any] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     initial_parameters: str = ""
@@ -118,7 +118,7 @@ class Rank:
     remarks: tuple[str, ...] = ()
     draws: Draws = field(default_factory=Draws)
     damaged: Mapping[int, str] = field(default_factory=dict)
-    _open: dict[int, StepTensors] = field(default_factory=dict, repr=False, compare=False)
+    _open: dict[int, StepTensors] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def steps(self) -> tuple[int, ...]:

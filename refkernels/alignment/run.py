@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import types
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
-from refkernels.alignment.recorded import Layer, Rank, StepLine
-from refkernels.alignment.steps import FORMAT, FORMAT_VERSION, LayerCall, StepTensors, open_step
+from refkernels.alignment.recorded import Draws, Group, Layer, Optimizer, Parameter, Rank, StepLine
+from refkernels.alignment.steps import LayerCall, StepTensors, open_step
 from refkernels.alignment.tensors import CaptureError, grouped, json_of
 from refkernels.arguments import as_path
 from refkernels.records.array_files import ArrayFileError, opened
@@ -26,16 +25,6 @@ __all__ = ["CaptureError", "Layer", "LayerCall", "Rank", "Run", "StepLine", "Ste
 _RANK = re.compile(r"rank_(\d{1,9})")
 _STEP = re.compile(r"step_(\d{6,18})\.safetensors")
 T = TypeVar("T")
-_WORDS = {
-    str: "a string", int: "a whole number", float: "a number", bool: "true or false",
-    list: "a list", dict: "an object",
-}  # fmt: skip
-# The file's keys of fields with other names; a dot leads into an object. Keys of floats that JSON
-# cannot hold end with _hex.
-_KEYS = {
-    "loss": "loss_hex", "gradient_norm": "gradient_norm_hex", "batch_hash": "hash.batch",
-    "parameters_hash": "hash.parameters", "gradients_hash": "hash.gradients", "draws": "random",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,22 +111,47 @@ def _read_text(path: Path) -> str:
 def read_rank(folder: Path) -> Rank:
     """The record of one process. Raises CaptureError where run.json cannot be read."""
     path = folder / "run.json"
-    run = json_of(_read_text(path), str(path))
-    if isinstance(run, dict):
-        if run.get("format") != FORMAT:
-            raise CaptureError(f"{path} was not written by refkernels.capture.")
-        if run.get("format_version") != FORMAT_VERSION:
-            version = run.get("format_version")
-            raise CaptureError(f"{path} has format version {version}; this reads {FORMAT_VERSION}.")
+    run = json_of(_read_text(path), str(path), "run")
     remarks: list[str] = []
     lines = _read_lines(folder / "steps.jsonl", remarks)
-    rank = read_object(Rank, run, str(path), folder=folder, lines=lines, remarks=(), damaged={})
-    if not 1 <= rank.world_size <= 10**6:
-        raise CaptureError(f"{path}: world_size is {rank.world_size}.")
-    if not rank.complete:
+    if not run["complete"]:
         remarks.insert(0, f"{folder} was not finished: the run was killed, or is still going.")
-    damaged = _damaged(folder, lines, rank.rank, remarks)
-    return replace(rank, remarks=tuple(remarks), damaged=damaged)
+    damaged = _damaged(folder, lines, run["rank"], remarks)
+    kinds: dict[str, type[Any]] = {"parameters": Parameter, "buffers": Parameter, "layers": Layer}
+    named: dict[str, Any] = {
+        word: {one["name"]: _object(kind, one) for one in run.get(word) or ()}
+        for word, kind in kinds.items()
+    }
+    optimizer = run.get("optimizer")
+    groups = tuple(map(_group, optimizer["groups"])) if optimizer else ()
+    return _object(
+        Rank, run, folder=folder, lines=lines, remarks=tuple(remarks), damaged=damaged, **named,
+        optimizer=_object(Optimizer, optimizer, groups=groups) if optimizer else None,
+        draws=_object(Draws, run.get("random") or {}),
+    )  # fmt: skip
+
+
+def _object(kind: type[T], value: Mapping[str, Any], **given: Any) -> T:
+    """The dataclass of a JSON object that obeys its rule. `given`: fields that are not the file's;
+    what is null, or absent, has the field's default."""
+    held = {one.name: value.get(one.name) for one in fields(kind) if one.init}  # type: ignore[arg-type]
+    known = {name: tuple(v) if isinstance(v, list) else v for name, v in held.items()}
+    return kind(**{name: v for name, v in known.items() if v is not None} | given)
+
+
+def _group(value: dict[str, Any]) -> Group:
+    """A parameter group; all that it holds beside names are hyper-parameters."""
+    return Group(tuple(value.pop("parameters")), tuple(value.pop("exempt", None) or ()), value)
+
+
+def _line(value: dict[str, Any]) -> StepLine:
+    """A line of steps.jsonl; floats that JSON cannot hold end with _hex."""
+    hashes = value.get("hash") or {}
+    given = {f"{word}_hash": hashes.get(word) for word in ("batch", "parameters", "gradients")}
+    for name in ("loss", "gradient_norm"):
+        text = value.get(f"{name}_hex")
+        given[name] = None if text is None else float.fromhex(text)
+    return _object(StepLine, value, **given)
 
 
 def _read_lines(path: Path, remarks: list[str]) -> tuple[StepLine, ...]:
@@ -149,7 +163,7 @@ def _read_lines(path: Path, remarks: list[str]) -> tuple[StepLine, ...]:
     for number, text in enumerate(complete_lines, 1):
         where = f"{path}: line {number}"
         try:
-            line = read_object(StepLine, json_of(text, where), where)
+            line = _line(json_of(text, where, "line"))
             if step_lines and line.step <= step_lines[-1].step:
                 last = step_lines[-1].step
                 raise CaptureError(f"{where}: step {line.step} does not follow {last}.")
@@ -180,57 +194,3 @@ def _damaged(
         if match and int(match[1]) not in announced:
             remarks.append(f"{folder / name} belongs to a step that was not finished.")
     return damaged
-
-
-def read_object(kind: type[T], value: Any, where: str, **given: Any) -> T:
-    """The dataclass of a JSON object; `where` names it in errors, which are CaptureErrors. `given`:
-    fields that are not the file's. A field that may be None, or has a default, may be absent; an
-    absent mapping is all that no other field reads."""
-    if not isinstance(value, dict):
-        raise CaptureError(f"{where} is not a JSON object.")
-    hints, found = get_type_hints(kind), dict(given)
-    for one in fields(kind):  # type: ignore[arg-type]
-        *outer, key = _KEYS.get(one.name, one.name).split(".")
-        optional = one.default is not MISSING or one.default_factory is not MISSING
-        inside = value
-        for name in outer:
-            inside = _read(dict, inside.get(name, {}), where, name)
-        if one.name in given or (optional and inside.get(key) is None):
-            continue
-        if key in inside or type(None) in get_args(hints[one.name]):
-            found[one.name] = _read(hints[one.name], inside.get(key), where, key)
-        elif get_origin(hints[one.name]) is Mapping:
-            found[one.name] = {k: v for k, v in value.items() if k not in hints}
-        else:
-            raise CaptureError(f"{where} lacks {key}.")
-    return kind(**found)
-
-
-def _read(kind: Any, value: Any, where: str, name: str) -> Any:
-    origin, inner = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return value
-    if origin in (Union, types.UnionType):
-        (known,) = (one for one in inner if one is not type(None))
-        return None if value is None else _read(known, value, where, name)
-    if name.endswith("_hex"):
-        try:
-            return float.fromhex(str(value))
-        except (ValueError, OverflowError):
-            raise CaptureError(f"{where}: {name} is not a hexadecimal float.") from None
-    if is_dataclass(kind):
-        return read_object(cast("type[Any]", kind), value, f"{where}: {name}")
-    if origin is tuple or (origin is Mapping and is_dataclass(inner[1])):
-        item_kind = inner[0] if origin is tuple else inner[1]
-        items = _read(list, value, where, name)
-        read = tuple(_read(item_kind, item, where, f"{name}[{k}]") for k, item in enumerate(items))
-        return read if origin is tuple else {item.name: item for item in read}
-    if origin is Mapping:
-        items = _read(dict, value, where, name)
-        return {key: _read(inner[1], item, where, f"{name}.{key}") for key, item in items.items()}
-    right_type = isinstance(value, kind) or (kind is float and isinstance(value, int))
-    if not right_type or (isinstance(value, bool) and kind is not bool):
-        raise CaptureError(f"{where}: {name} must be {_WORDS[kind]}.")
-    if kind is int and value < 0:
-        raise CaptureError(f"{where}: {name} is {value}, and must not be negative.")
-    return float(value) if kind is float else value

@@ -83,8 +83,8 @@ class StepTensors:
     def listed(self, word: str) -> tuple[str, ...]:
         """The names of layers that were called, and "left_out" for others of their kind; or of
         whose tensors some "items" of the first axis were kept."""
-        names = json_of(self.file.metadata.get(word, "[]"), f"{self.file.path}: {word}")
-        return tuple(map(str, names)) if isinstance(names, list) else ()
+        text = self.file.metadata.get(word, "[]")
+        return tuple(json_of(text, f"{self.file.path}: {word}", "texts") or ())
 
     @cached_property
     def _calls(self) -> dict[str, tuple[LayerCall, ...]]:
@@ -115,7 +115,5 @@ def open_step(folder: Path, step: int, rank: int) -> StepTensors:
     if (metadata.get("step"), metadata.get("rank")) != (str(step), str(rank)):
         claimed = metadata.get("step")
         raise CaptureError(f"{file.path} claims to be step {claimed!r} of another rank.")
-    scalars = json_of(metadata.get("scalars", "{}"), f"{file.path}: scalars")
-    if not isinstance(scalars, dict):
-        raise CaptureError(f"{file.path}: scalars is not a JSON object.")
+    scalars = json_of(metadata.get("scalars", "{}"), f"{file.path}: scalars", "scalars")
     return StepTensors(file, scalars)

@@ -8,6 +8,7 @@ before any tensor is read: each span against its shape and dtype, all spans agai
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from refkernels.records import codec
 from refkernels.records.array_files import ArrayFileError, opened
+from refkernels.records.checks import Schema
 
 Array = npt.NDArray[Any]
 Item = TypeVar("Item")
@@ -33,18 +35,26 @@ STORED_AS: dict[str, np.dtype[Any]] = {
     **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
 }
 _LONGEST_HEADER = 100_000_000  # the format's own limit
+_MOST_AXES = 32  # of NumPy before 2.0
+_TEXT = Path(__file__).with_name("capture.json").read_text("utf-8")
+_SCHEMA = Schema(json.loads(_TEXT), {})
 
 
 class CaptureError(ValueError):
     """A fault of a captured run, in one sentence that names the file."""
 
 
-def json_of(text: str, where: str) -> Any:
-    """The value of a JSON text; `where` names it in the CaptureError."""
+def json_of(text: str, where: str, rule: str) -> Any:
+    """The value of a JSON text that obeys a rule of capture.json; `where` names it in the
+    CaptureError."""
     try:
-        return codec.loads(text, depth=50)
+        value = codec.loads(text, depth=50)
     except ValueError as error:
         raise CaptureError(f"{where} is not JSON: {error}.") from None
+    if complaint := _SCHEMA.complaint(_SCHEMA.rule(rule), value):
+        name, _, said = complaint.rpartition(".")
+        raise CaptureError(f"{where}: {name or 'it'} {said}.")
+    return value
 
 
 def norm(array: Array) -> float:
@@ -84,49 +94,33 @@ class TensorFile(Mapping[str, Array]):
         if not 2 <= length <= min(_LONGEST_HEADER, content.size - 8):
             raise self._error("its header's length does not fit the file")
         text = content[8 : 8 + length].tobytes().decode("utf-8", "replace")
-        header = json_of(text, f"{self.path}: its header")
-        if not isinstance(header, dict):
-            raise self._error("its header is not a JSON object")
-        metadata = header.pop("__metadata__", {})
-        words = metadata.values() if isinstance(metadata, dict) else [None]
-        if not all(isinstance(word, str) for word in words):
-            raise self._error("its __metadata__ is not a mapping of strings to strings")
-        self.metadata: dict[str, str] = metadata
+        header = json_of(text, f"{self.path}: its header", "header")
+        self.metadata: dict[str, str] = header.pop("__metadata__", None) or {}
         self._content: dict[str, Array] = {}  # bytes
         self._forms: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
-        entries = {name: self._described(name, entry) for name, entry in header.items()}
-        spans = sorted(span for _, _, span in entries.values())
+        spans = sorted(entry["data_offsets"] for entry in header.values())
         ends = [0, *(end for _, end in spans)]
         if ends != [*(begin for begin, _ in spans), content.size - 8 - length]:
             raise self._error("its tensors do not fill it, one behind the other")
-        for name, (dtype, shape, (begin, end)) in entries.items():
-            self._add(name, dtype, shape, content[8 + length :][begin:end])
-        self._repeat(json_of(metadata.get("repeated", "{}"), f"{self.path}: repeated"), alone)
+        for name, entry in header.items():
+            span = slice(*entry["data_offsets"])
+            self._add(name, STORED_AS[entry["dtype"]], entry["shape"], content[8 + length :][span])
+        repeated = self.metadata.get("repeated", "{}")
+        self._repeat(json_of(repeated, f"{self.path}: repeated", "repeated"), alone)
 
     def _error(self, reason: str) -> CaptureError:
         return CaptureError(f"{self.path} is not a whole safetensors file: {reason}.")
 
-    def _described(self, name: str, entry: Any) -> tuple[np.dtype[Any], list[int], list[int]]:
-        if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-            raise self._error(f"{name!r} is not described by dtype, shape and data_offsets")
-        dtype = STORED_AS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
-        if dtype is None:
-            raise self._error(f"{name!r} has the unknown dtype {entry['dtype']!r}")
-        shape, span = entry["shape"], entry["data_offsets"]
-        if not _are_counts(shape) or not _are_counts(span) or len(span) != 2 or len(shape) > 32:
-            raise self._error(f"{name!r} has a shape or offsets that are not whole numbers")
-        return dtype, shape, span
-
     def _add(self, name: str, dtype: np.dtype[Any], shape: list[int], content: Array) -> None:
-        if content.size != math.prod(shape) * dtype.itemsize:
+        if content.size != math.prod(shape) * dtype.itemsize or len(shape) > _MOST_AXES:
             raise self._error(f"{name!r} has {content.size:,} bytes, but not that shape")
         self._forms[name], self._content[name] = (dtype, tuple(shape)), content
 
-    def _repeat(self, repeated: Any, alone: bool) -> None:
+    def _repeat(self, repeated: dict[str, Any], alone: bool) -> None:
         """Tensors with the bytes of another one, which this file holds once, or that of an earlier
         step."""
         files: dict[tuple[int, ...], TensorFile] = {(): self}
-        for name, place in repeated.items() if isinstance(repeated, dict) else ():
+        for name, place in repeated.items():
             parts: list[Any] = place if isinstance(place, list) else []
             of, shape, *step = parts if len(parts) in (2, 3) else list[Any](("", 0))
             if not _are_counts(step) or not _are_counts(shape) or name in self:

@@ -93,7 +93,7 @@ class Schema:
         if "prefixItems" in rule:
             return "a list of pairs"
         if "pattern" in rule:
-            return "a name"
+            return str(rule.get("description", "a name"))
         if "minProperties" in rule:
             return "an object with fields"
         types = [rule["type"]] if isinstance(rule.get("type"), str) else rule.get("type", ())
