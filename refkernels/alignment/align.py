@@ -100,16 +100,12 @@ def conclude(
     calls_of: Callable[[], CallComparison | None] | None = None,
 ) -> Alignment:
     """The alignment of runs whose ops have been judged, beside null runs of known noise."""
-    scalings_by_run = [
-        [
-            found
-            for rank in run.ranks
-            for step in rank.steps
-            if chosen is None or step in chosen
-            if (found := scaling(rank, step, rank.tensors(step))) is not None
-        ]
-        for run in runs
-    ]
+    scalings_by_run = []
+    for run in runs:
+        places = [(rank, step) for rank in run.ranks for step in rank.steps]
+        chosen_places = (one for one in places if chosen is None or one[1] in chosen)
+        scalings = (scaling(rank, step, rank.tensors(step)) for rank, step in chosen_places)
+        scalings_by_run.append([one for one in scalings if one is not None])
     clips = tuple(clipping(run_scalings) for run_scalings in scalings_by_run)
     firsts = [run.first for run in runs]
     directions = tuple(null_directions(one, one.steps[0]) if one.steps else () for one in firsts)

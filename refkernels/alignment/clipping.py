@@ -117,15 +117,11 @@ def clipping(step_scalings: Sequence[Scaling]) -> Clipping | None:
 
 
 def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
-    scaled = [
-        step
-        for step in step_scalings
-        if step.scope != "none"
-        and not (step.factors and all(_is_power(_divisor(f)) for f in step.factors.values()))
-    ]
+    changed = [step for step in step_scalings if step.scope != "none"]
+    powers = [[_is_power(_divisor(factor)) for factor in one.factors.values()] for one in changed]
+    scaled = [one for one, known in zip(changed, powers, strict=True) if not (known and all(known))]
     steps = tuple(step.step for step in step_scalings)
     if not scaled:
-        changed = [step for step in step_scalings if step.scope != "none"]
         return Clipping("none", steps, divisors=_divisors(changed))
     widest = max((step.scope for step in scaled), key=get_args(Scope).index)
     if widest in ("value", "other"):

@@ -10,6 +10,7 @@ leaves count.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
@@ -20,7 +21,7 @@ from refkernels.alignment.clipping import LEAST_SCALE, clipping, scaling
 from refkernels.alignment.local import LocalTruth
 from refkernels.alignment.matching import Matched, oriented, unequal
 from refkernels.alignment.parts import SUMMED, cause, coefficients
-from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
+from refkernels.alignment.run import Rank, Run, StepLine, StepTensors
 from refkernels.alignment.suspect import Suspect
 from refkernels.alignment.tensors import Array, norm
 from refkernels.arithmetic import formats
@@ -46,16 +47,15 @@ _Coarse = Mapping[tuple[int, str, str], float]  # relative errors by step, stage
 
 def coarse_places(local: Sequence[LocalTruth], matched: Matched) -> _Coarse:
     """The relative errors of layers that are known to compute their definition worse."""
-    name_in_a = {name_b: name_a for name_a, name_b in matched.layers.items()}
-    errors: dict[tuple[int, str, str], float] = {}
-    for index, side in enumerate(local):
-        for judgement in side.judgements:
-            if judgement.coarse and math.isfinite(judgement.apart):
-                place = judgement.place
-                name = name_in_a.get(place.name, place.name) if index else place.name
-                key = place.step, str(place.stage), name
-                errors[key] = max(errors.get(key, 0.0), judgement.apart)
-    return errors
+    back = {name_b: name_a for name_a, name_b in matched.layers.items()}
+    found = [
+        (j.apart, j.place, k) for k, side in enumerate(local) for j in side.judgements if j.coarse
+    ]
+    known = sorted((one for one in found if math.isfinite(one[0])), key=operator.itemgetter(0))
+    return {
+        (place.step, str(place.stage), back.get(place.name, place.name) if k else place.name): apart
+        for apart, place, k in known  # of several, the largest
+    }
 
 
 def departure(run_a: Run, run_b: Run, matched: Matched, coarse: _Coarse) -> Suspect | None:
@@ -178,12 +178,9 @@ def _comparisons(
     """The comparisons of a step, up to the first random numbers that differ: values that depend on
     these cannot be compared. `scale`: the scale of B's backward pass; `of_loss`: of its loss."""
     layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
-    calls: dict[str, list[tuple[LayerCall, LayerCall]]] = {}
-    for name in layers:
-        calls_of_layer = tensors[0].calls(name), tensors[1].calls(matched.layers[name])
-        # unequal where one run accumulates over parts of the batch
-        if len(calls_of_layer[0]) == len(calls_of_layer[1]):
-            calls[name] = list(zip(*calls_of_layer, strict=True))
+    both = ((n, tensors[0].calls(n), tensors[1].calls(matched.layers[n])) for n in layers)
+    # unequal where one run accumulates over parts of the batch
+    calls = {n: [*zip(x, y, strict=True)] for n, x, y in both if len(x) == len(y)}
     drawn = a.draws.before or b.draws.before
     for name in layers:
         draws_numbers = name in a.draws.layers or matched.layers[name] in b.draws.layers
@@ -257,13 +254,11 @@ def cotangent_sizes(rank: Rank, tensors: StepTensors) -> dict[str, float]:
 def null_directions(rank: Rank, step: int) -> tuple[str, ...]:
     """Parameters whose gradient has lost more than half of its digits to cancellation: it is zero
     in exact arithmetic, or nearly. Adam and its kin move them by the signs of roundings."""
-    tensors, names = rank.tensors(step), []
-    for name, size in cotangent_sizes(rank, tensors).items():
-        gradient = tensors.gradient(name, "backward")
-        lost = 0.0 if gradient is None else size * 2.0 ** (-formats.of(gradient).p / 2)
-        if gradient is not None and 0.0 < norm(gradient) <= lost < math.inf:
-            names.append(name)
-    return tuple(names)
+    tensors = rank.tensors(step)
+    sizes = cotangent_sizes(rank, tensors)
+    found = {n: g for n in sizes if (g := tensors.gradient(n, "backward")) is not None}
+    lost = {n: sizes[n] * 2.0 ** (-formats.of(g).p / 2) for n, g in found.items()}
+    return tuple(n for n, g in found.items() if 0.0 < norm(g) <= lost[n] < math.inf)
 
 
 def _compared_arrays(

@@ -342,10 +342,8 @@ def _shown(value: Any) -> str:
 def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
     """The first step whose learning rates differ by more than a float32 rounding, by parameter
     group."""
-    groups = dict.fromkeys(
-        (a.parameters[name].group, b.parameters[partner].group)
-        for name, partner in matched.parameters.items()
-    )
+    partners = matched.parameters.items()
+    groups = dict.fromkeys((a.parameters[n].group, b.parameters[its].group) for n, its in partners)
     pairs = _shared_lines(a, b)
     skips = [line.step for line, other in pairs if a.skipped(line) != b.skipped(other)]
     for group_a, group_b in groups:

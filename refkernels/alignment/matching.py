@@ -16,6 +16,7 @@ import numpy as np
 from refkernels.alignment.kinds import WEIGHTS, LayerKind, kind_of, synonyms
 from refkernels.alignment.run import CaptureError, Layer, Rank, StepTensors
 from refkernels.alignment.tensors import Array, grouped
+from refkernels.alignment.traces.rows import joined, rows
 
 
 @dataclass(frozen=True)
@@ -62,28 +63,26 @@ def matched(a: Rank, b: Rank, names: Mapping[str, str] | None = None) -> Matched
     parameters |= {name: name for name in shared if shapes[name][0] == shapes[name][1]}
     lone_a = [name for name in a.parameters if name not in parameters]
     lone_b = [name for name in b.parameters if name not in parameters.values()]
-    joined = _joined(a, b, lone_a, lone_b)
+    in_rows = _joined(a, b, lone_a, lone_b)
     split = {
         layer.name
         for layer in (*called_a, *called_b)
-        if layer.parameters and joined.issuperset(layer.parameters.values())
+        if layer.parameters and in_rows.issuperset(layer.parameters.values())
     }
     return Matched(
         layers,
         parameters,
         tuple(one.name for one in called_a if one.name not in {*layers, *split}),
         tuple(one.name for one in called_b if one.name not in {*layers.values(), *split}),
-        tuple(name for name in lone_a if name not in joined),
-        tuple(name for name in lone_b if name not in joined),
+        tuple(name for name in lone_a if name not in in_rows),
+        tuple(name for name in lone_b if name not in in_rows),
     )
 
 
 def equal(first: Array, second: Array) -> bool:
     """Whether two weights have the same values, possibly transposed."""
-    return any(
-        array.shape == second.shape and array.tobytes() == second.tobytes()
-        for array in (first, *([first.T.copy()] if first.ndim == 2 else []))
-    )
+    forms = (first, first.T) if first.ndim == 2 else (first,)
+    return any(form.shape == second.shape and form.tobytes() == second.tobytes() for form in forms)
 
 
 def unequal(
@@ -101,7 +100,7 @@ def unequal(
 
 def permuted(first: Array, second: Array) -> bool:
     """Whether two weights have the same rows, or columns, in another order."""
-    pairs = zip(_lines(first), _lines(second), strict=False)
+    pairs = zip(rows(first), rows(second), strict=False)
     return first.ndim > 1 and any(sorted(a) == sorted(b) for a, b in pairs)
 
 
@@ -124,25 +123,11 @@ def _joined(a: Rank, b: Rank, lone_a: list[str], lone_b: list[str]) -> set[str]:
     projections of one run, split in the other."""
     if not a.steps or not b.steps:
         return set()
-    sides = [
-        {name: _lines(rank.tensors(rank.steps[0]).parameter(name)) for name in lone}
-        for rank, lone in ((a, lone_a), (b, lone_b))
+    weights = [
+        {name: weight for name in lone if (weight := tensors.parameter(name)) is not None}
+        for tensors, lone in ((a.tensors(a.steps[0]), lone_a), (b.tensors(b.steps[0]), lone_b))
     ]
-    rows = [{row for forms in side.values() for form in forms for row in form} for side in sides]
-    return {
-        name
-        for side, others in zip(sides, rows[::-1], strict=True)
-        for name, forms in side.items()
-        if any(form and others.issuperset(form) for form in forms)
-    }
-
-
-def _lines(weight: Array | None) -> list[list[bytes]]:
-    """A weight's rows, and its columns."""
-    if weight is None or weight.ndim == 0:
-        return []
-    rows = weight.reshape(len(weight), -1)
-    return [[row.tobytes() for row in form] for form in (rows, rows.T)[: weight.ndim]]
+    return {*joined(*weights), *joined(*weights[::-1])}
 
 
 def _word(name_in_layer: str) -> str:
@@ -152,11 +137,8 @@ def _word(name_in_layer: str) -> str:
 def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:
     kind = kind_of(layer, {})  # whatever its settings, such as GELU by tanh
     op = kind.op if isinstance(kind, LayerKind) else layer.type
-    shapes = sorted(
-        (_word(name_in_layer), tuple(sorted(rank.parameters[parameter].shape)))
-        for name_in_layer, parameter in layer.parameters.items()
-        if parameter in rank.parameters
-    )
+    known = (n for n in layer.parameters.values() if n in rank.parameters)
+    shapes = sorted(tuple(sorted(rank.parameters[name].shape)) for name in known)
     return op, *shapes
 
 
@@ -192,8 +174,7 @@ def _by_value(a: Rank, b: Rank) -> dict[str, str]:
     left = {name: array for name in b.parameters if (array := second.parameter(name)) is not None}
     for name in a.parameters:
         own = first.parameter(name)
-        sized = [] if own is None else [other for other in left if left[other].size == own.size]
-        alike = [other for other in sized if own is not None and equal(own, left[other])]
+        alike = [n for n, other in left.items() if own is not None and equal(own, other)]
         if len(alike) == 1:
             partners[name] = alike[0]
             del left[alike[0]]

@@ -160,10 +160,7 @@ def coefficients(
 def _order(a: Run, b: Run, step: int) -> list[int] | None:
     """For each row of A's batches, over all ranks, its index among B's; None where hashes do not
     decide: then the rows are taken to be in the same order."""
-    rows: list[list[str]] = []
-    for run in (a, b):
-        lines = (line for rank in run.ranks for line in rank.lines if line.step == step)
-        rows.append([row for line in lines for row in line.rows or ()])
+    rows = [[row for line in run.lines[step] for row in line.rows or ()] for run in (a, b)]
     if len(rows[0]) != len(set(rows[0])) or sorted(rows[0]) != sorted(rows[1]) or not rows[0]:
         return None
     place = {row: k for k, row in enumerate(rows[1])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 
 from refkernels.alignment.tensors import Array, CaptureError, TensorFile, json_of
 
-FORMAT, FORMAT_VERSION = "refkernels-capture", 1
+_STATE = re.compile(r"state/(.*)/([^/]+)/([^/]+)", re.DOTALL)
 _ROLES = {  # of a call's tensors, by the pass and the word in their names
     ("forward", "inputs"): "inputs", ("forward", "outputs"): "outputs",
     ("backward", "cotangents"): "cotangents", ("backward", "inputs"): "input_gradients",
@@ -69,11 +70,8 @@ class StepTensors:
     @cached_property
     def _states(self) -> dict[tuple[str, str], dict[str, str]]:
         states: dict[tuple[str, str], dict[str, str]] = {}
-        for full in self.file:
-            parts = full.split("/")
-            if parts[0] == "state" and len(parts) > 3:
-                owner = "/".join(parts[1:-2]), parts[-1]
-                states.setdefault(owner, {})[parts[-2]] = full
+        for found in filter(None, map(_STATE.fullmatch, self.file)):
+            states.setdefault((found[1], found[3]), {})[found[2]] = found[0]
         return states
 
     def calls(self, layer: str) -> tuple[LayerCall, ...]:
@@ -110,7 +108,7 @@ def open_step(folder: Path, step: int, rank: int) -> StepTensors:
     """The tensors of a step in the folder of its rank. Raises CaptureError."""
     file = TensorFile(folder / f"step_{step:06d}.safetensors")
     metadata = file.metadata
-    if metadata.get("format") != FORMAT or metadata.get("format_version") != str(FORMAT_VERSION):
+    if (metadata.get("format"), metadata.get("format_version")) != ("refkernels-capture", "1"):
         raise CaptureError(f"{file.path} was not written by refkernels.capture.")
     if (metadata.get("step"), metadata.get("rank")) != (str(step), str(rank)):
         claimed = metadata.get("step")

@@ -36,6 +36,7 @@ STORED_AS: dict[str, np.dtype[Any]] = {
 }
 _LONGEST_HEADER = 100_000_000  # the format's own limit
 _MOST_AXES = 32  # of NumPy before 2.0
+_PLACES = [str, list], [str, list, int]  # of a tensor that repeats another
 _TEXT = Path(__file__).with_name("capture.json").read_text("utf-8")
 _SCHEMA = Schema(json.loads(_TEXT), {})
 
@@ -121,10 +122,9 @@ class TensorFile(Mapping[str, Array]):
         step."""
         files: dict[tuple[int, ...], TensorFile] = {(): self}
         for name, place in repeated.items():
-            parts: list[Any] = place if isinstance(place, list) else []
-            of, shape, *step = parts if len(parts) in (2, 3) else list[Any](("", 0))
-            if not _are_counts(step) or not _are_counts(shape) or name in self:
+            if [*map(type, place)] not in _PLACES or name in self:
                 raise self._error(f"{name!r} does not repeat one of its tensors")
+            of, shape, *step = place
             if step and alone:
                 continue
             if tuple(step) not in files:
@@ -148,10 +148,3 @@ class TensorFile(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._forms)
-
-
-def _are_counts(value: Any) -> bool:
-    """Whether a value is a list of whole numbers from 0."""
-    return isinstance(value, list) and all(
-        isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in value
-    )

@@ -1,4 +1,5 @@
-"""Two runs in PyTorch, compared call by call: `traces` runs both steps again in torch."""
+"""Two runs, of which one is in PyTorch at least, compared call by call: `traces` runs its step
+again in torch."""
 
 from __future__ import annotations
 
@@ -21,12 +22,15 @@ CALLS = "trace/calls"  # the tensor of a step's file that holds its calls
 @dataclass(frozen=True)
 class CallComparison:
     """What the calls of one step show. `complete`: whether all that B's update receives has
-    partners in A, or would have them after the differences; `unseen`: what was not recorded."""
+    partners in A, or would have them after the differences; `unseen`: what was not recorded;
+    `agreed`: how many values of the layers of a `run` in another framework all have partners in the
+    `other`, and how far the farthest is `apart`, over its norm."""
 
     step: int
     differences: tuple[Suspect, ...]
     complete: bool
     unseen: tuple[str, ...]
+    agreed: Mapping[str, Any] | None = None
 
     @property
     def decides(self) -> bool:
@@ -45,12 +49,12 @@ class CallComparison:
 
 def traced(a: Run, b: Run) -> Callable[[], CallComparison | None]:
     """Waits for the comparison of the first step in which bits differ, of those that both captured
-    and began with the same bits; it is made meanwhile. None where there are no calls: outside
-    PyTorch, and in older captures."""
+    and began with the same bits, or the first of two frameworks; it is made meanwhile. None where
+    there are no calls: outside PyTorch, and in older captures."""
     first, second = sides = a.first, b.first
-    of_torch = {rank.framework for rank in sides} == {"torch"}
+    called = [rank for rank in sides if rank.framework == "torch"]
     equal = None
-    for step in sorted(set(first.steps) & set(second.steps)) if of_torch else ():
+    for step in sorted(set(first.steps) & set(second.steps)) if called else ():
         lines = [line for rank in sides for line in rank.lines if line.step == step]
         began = [rank.entered(step) for rank in sides]
         skipped = any(rank.skipped(line) for rank, line in zip(sides, lines, strict=True))
@@ -58,10 +62,10 @@ def traced(a: Run, b: Run) -> Callable[[], CallComparison | None]:
             break
         rows = [sorted(line.rows or ()) for line in lines]
         alike = lines[0].batch_hash == lines[1].batch_hash or rows[0] == rows[1] != []
-        if not alike or any(CALLS not in rank.tensors(step).file for rank in sides):
+        if not alike or any(CALLS not in rank.tensors(step).file for rank in called):
             break
         bits = [(line.batch_hash, line.gradients_hash, line.loss) for line in lines]
-        if bits[0] != bits[1] or None in bits[0]:  # else nothing parts in this step
+        if bits[0] != bits[1] or None in bits[0] or len(called) < 2:  # else nothing parts here
             files = [str(rank.tensors(step).file.path) for rank in sides]
             return ThreadPoolExecutor(1).submit(_compared, files, step).result
         equal = CallComparison(step, (), True, ())
@@ -77,7 +81,7 @@ def _compared(files: list[str], step: int) -> CallComparison | None:
         return CallComparison(step, (), False, (f"its calls could not be compared ({error})",))
     unseen = tuple(f"{item['run']}: {item['reason']}" for item in found["unseen"])
     differing = tuple(_suspect(one, step) for one in found["differences"])
-    return CallComparison(step, differing, bool(found["complete"]), unseen)
+    return CallComparison(step, differing, bool(found["complete"]), unseen, found.get("agreed"))
 
 
 def _suspect(found: Mapping[str, Any], step: int) -> Suspect:

@@ -92,7 +92,8 @@ def decide(
     else:
         skips = (one for one in differing if one.kind == "skipped")
         reasons = [VerdictReason("skipped", {"step": one.step, **one.details}) for one in skips]
-        if traced is not None and traced.same and curve is None:
+        if traced is not None and curve is None and (traced.same or traced.agreed):
+            reasons += [VerdictReason("agreed", traced.agreed)] if traced.agreed else []
             reasons += [reason for side in local for reason in _beyond_bound(side)][:1]
         else:
             calls = [] if traced is None else list(traced.unseen[:1])
@@ -103,12 +104,8 @@ def decide(
 
 def decide_alone(local: LocalTruth, cut_off: Sequence[VerdictReason] = ()) -> Conclusion:
     """The verdict on one run: is it its own definition?"""
-    suspects = [
-        _suspect(judgement, "A")
-        for judgement in local.wrong
-        if judgement.redefined and not judgement.declared and not judgement.users
-    ]
-    if suspects:
+    redefined = [one for one in local.wrong if one.redefined and not (one.declared or one.users)]
+    if suspects := [_suspect(judgement, "A") for judgement in redefined]:
         return Conclusion("different", _sorted(suspects))
     reasons = [*cut_off] or _unseen_reasons(local)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
@@ -150,10 +147,8 @@ def _key(judgement: LocalJudgement, name: str) -> tuple[object, ...]:
 
 def _suspect(judgement: LocalJudgement, run: str) -> Suspect:
     topic = "loss" if judgement.output in ("loss", "dloss") else judgement.place.stage
-    return Suspect(
-        topic, judgement.worst, step=judgement.place.step, kind="judgement", run=run,
-        details=judgement.to_dict(),
-    )  # fmt: skip
+    details, step = judgement.to_dict(), judgement.place.step
+    return Suspect(topic, judgement.worst, "", "", step, True, "judgement", details, run)
 
 
 def _open_reasons(

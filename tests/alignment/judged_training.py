@@ -154,6 +154,7 @@ def dropping(p, seed):
 
 WEIGHTS = torch.tensor([0.1, 2.0, 0.7])
 WRAPPED = nn.utils.parametrizations.weight_norm
+LATE = {"model": lambda: Late(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3))}
 TRAININGS = {
     "plain": {},
     "class_weights": {"model": lambda: mlp(loss=nn.CrossEntropyLoss(weight=WEIGHTS))},
@@ -161,11 +162,8 @@ TRAININGS = {
     "rms_norm": {"model": lambda: mlp(nn.RMSNorm(8))},
     "implied_axis": {"model": lambda: mlp(nn.Unflatten(0, (1, 6)), nn.Softmax(), nn.Flatten(0, 1))},
     "weight_norm": {"model": lambda: mlp(WRAPPED(nn.Linear(8, 8)))},
-    "late": {"model": lambda: Late(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3))},
-    "late_sgd": {
-        "model": lambda: Late(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3)),
-        "optimizer": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, dampening=0.3),
-    },
+    "late": LATE,
+    "late_sgd": {**LATE, "optimizer": lambda p: torch.optim.SGD(p, 0.1, 0.9, dampening=0.3)},
     "decoupled": {
         "optimizer": lambda p: torch.optim.Adam(p, weight_decay=0.1, decoupled_weight_decay=True)
     },

@@ -55,7 +55,7 @@ for name in names:
     step = "/rank_0/step_000000.safetensors"
     sys.argv = [traces, name + ".json", "right" + step, name + step]
     runpy.run_path(traces, run_name="__main__")
-import edits, in_torch, torch, unfused
+import edits, in_torch, layered, torch, unfused
 assert not edits.same_constant(-torch.inf, -1e9)  # as masks have
 ends = torch.tensor([3, 4, 8], dtype=torch.int32)
 forms = [((8, 4), (3, 4, 12)), ((4, 8), (8, 12)), ((3, 4, 12), (12, 8))]
@@ -73,6 +73,9 @@ lstm, x, state = torch.nn.LSTM(3, 4, bidirectional=True), torch.randn(5, 2, 3), 
 exact, weights = lstm(x, (state, state))[0], lstm.all_weights
 made = [unfused.lstm(x, *weights[k], state[k], state[k], reverse=k)[0] for k in (0, 1)]
 torch.testing.assert_close(torch.cat(made, -1), exact)
+near = layered.Near([(0, layered.sums(x))], [x])  # an edit must leave little of what was apart
+assert near.find_value(x * (1 + 2**-13)) == [0] and not near.find_value(x.flip(0))
+assert not near.find_value(x * (1 + 2**-13), x * (1 + 2**-11))
 """
 
 

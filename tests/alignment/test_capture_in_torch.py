@@ -170,8 +170,7 @@ def test_updates_are_counted_and_weights_moved_by_others_named(rank_of: Any) -> 
 def test_schedules_and_changes_are_recorded(rank_of: Any) -> None:
     assert [line.lr for line in rank_of("scheduled").lines] == [(0.1,), (0.05,), (0.025,)]
     changes = [line.changed for line in rank_of("changed").lines]
-    assert changes[0] is None
-    assert changes[1] == changes[2] == ({"momentum": 0.5},)
+    assert changes == [None, ({"momentum": 0.5},), ({"momentum": 0.5},)]
 
 
 def test_watched_functions_are_recorded_as_layers(returned: dict[str, Any], rank_of: Any) -> None:
@@ -202,8 +201,7 @@ def test_compiled_layers_are_named(rank_of: Any) -> None:
 
 def test_without_optimizer_the_weights_are_recorded_once(rank_of: Any) -> None:
     rank = rank_of("without_optimizer")
-    assert rank.optimizer is None
-    assert rank.lines[0].updates == 0
+    assert (rank.optimizer, rank.lines[0].updates) == (None, 0)
     assert rank.tensors(0).parameter("first.weight") is not None
     assert rank.tensors(0).gradient("first.weight", "backward") is not None
 
@@ -227,8 +225,7 @@ def test_a_full_disk_stops_the_capture_alone(returned: dict[str, Any], rank_of: 
     assert "choose fewer steps, or bound them with only=" in report["entry"]
     assert report["same"]
     rank = rank_of("full_disk")
-    assert rank.complete
-    assert rank.steps == (0, 3)
+    assert (rank.complete, rank.steps) == (True, (0, 3))
     assert "only 0.0 kB are free" in rank.lines[1].reason
     assert "could not be written" in rank.lines[2].reason
     with pytest.raises(CaptureError, match="has no tensors of step 1; it has 0, 3"):

@@ -40,11 +40,10 @@ def run(parts: list[list[slice]], counted: list[float], scale: float = 1.0) -> A
         ranks.append(
             SimpleNamespace(
                 steps=(0,), tensors=lambda step, tensors=tensors: tensors, parameters={"w": None},
-                lines=[SimpleNamespace(step=0, rows=None)], layers={"layer": LAYER},
-                world_size=len(parts), contains=lambda name: False,
+                layers={"layer": LAYER}, world_size=len(parts), contains=lambda name: False,
             )
         )  # fmt: skip
-    return SimpleNamespace(ranks=tuple(ranks), first=ranks[0])
+    return SimpleNamespace(ranks=tuple(ranks), first=ranks[0], lines={0: []})
 
 
 WHOLE, HALVES = [[slice(0, 6)]], [[slice(0, 3)], [slice(3, 6)]]

@@ -18,6 +18,18 @@ from refkernels.capture import Capture, _repeated, write_safetensors
 from refkernels.cli.app import app
 from refkernels.reporting.alignment import page
 
+HEADERS = [
+    ({"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}, "8 bytes, but not that shape"),
+    ({"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}, "one behind the other"),
+    ({"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}, "do not fill it"),
+    ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "x.shape must be a count"),
+    ({"dtype": "F32", "shape": [2**62, 0], "data_offsets": [0, 8]}, "not that shape"),
+    ({"dtype": "F33", "shape": [2], "data_offsets": [0, 8]}, "x.dtype must be BOOL or"),
+    ({"dtype": ["F32"], "shape": [2], "data_offsets": [0, 8]}, "x.dtype must be BOOL or"),
+    ({"shape": [2]}, "x.dtype must be"),
+    ({"dtype": "BOOL", "shape": [8], "data_offsets": [0, 8]}, "is boolean and holds 2"),
+]
+
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
@@ -193,20 +205,7 @@ def test_steps_of_another_run_and_steps_that_were_not_captured_are_not_read(run:
     assert "was not written by refkernels.capture" in Run.read(run).first.damaged[0]
 
 
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        ({"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}, "8 bytes, but not that shape"),
-        ({"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}, "one behind the other"),
-        ({"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}, "do not fill it"),
-        ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "x.shape must be a count"),
-        ({"dtype": "F32", "shape": [2**62, 0], "data_offsets": [0, 8]}, "not that shape"),
-        ({"dtype": "F33", "shape": [2], "data_offsets": [0, 8]}, "x.dtype must be BOOL or"),
-        ({"dtype": ["F32"], "shape": [2], "data_offsets": [0, 8]}, "x.dtype must be BOOL or"),
-        ({"shape": [2]}, "x.dtype must be"),
-        ({"dtype": "BOOL", "shape": [8], "data_offsets": [0, 8]}, "is boolean and holds 2"),
-    ],
-)
+@pytest.mark.parametrize(("entry", "words"), HEADERS)
 def test_headers_are_checked_against_the_file(tmp_path: Path, entry: dict, words: str) -> None:
     text = json.dumps({"x": entry}).encode()
     path = tmp_path / "x.safetensors"

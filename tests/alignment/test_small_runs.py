@@ -15,6 +15,7 @@ from refkernels.alignment.run import Run
 from refkernels.reporting.alignment import page
 
 SmallRuns = Callable[[str], Any]
+AGREE = "tensors that {}'s layers recorded agree with what"
 ADAM = {"m", "v", "vmax"}
 POWERS = {"beta1_power", "beta2_power"}
 STATES = {  # of each weight, and of the optimizer
@@ -142,11 +143,15 @@ def test_a_square_weight_is_recognised_by_its_values() -> None:
 @pytest.mark.framework("torch")
 @pytest.mark.framework("paddle")
 @pytest.mark.usefixtures("judged_once")
-@pytest.mark.parametrize("moved", ["sgd", "square"])
-def test_torch_and_paddle_are_one_training(moved: str, small_runs: SmallRuns) -> None:
-    """With a square weight, a weight moved by an ulp, and a layer that a function may stand for."""
-    run = Run.read(small_runs("torch").folder / "sgd")
+@pytest.mark.parametrize(("port", "said"), [("sgd", AGREE), ("square", AGREE), ("bare", "`add`")])
+def test_torch_and_paddle(port: str, said: str, small_runs: SmallRuns) -> None:
+    """One training with a square weight, a weight moved by an ulp, and a layer that a function may
+    stand for; another without a sum; whichever run is in torch."""
+    run, other = Run.read(small_runs("torch").folder / "sgd"), small_runs("paddle").folder / port
     one, *_ = run.first.layers.values()
     run.first.layers["soft"] = replace(one, name="soft", type="Softmax", parameters={})
-    alignment = align(run, small_runs("paddle").folder / moved, steps=[0])
-    assert alignment.verdict.word == "undecidable", page.headline(alignment.to_dict())
+    for pair, layered in (((run, other), "B"), ((other, run), "A")):
+        alignment = align(*pair, steps=[0])
+        headline = page.headline(alignment.to_dict())
+        assert alignment.verdict.word == ("undecidable" if said is AGREE else "different"), headline
+        assert said.format(layered) in headline, headline

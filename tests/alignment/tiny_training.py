@@ -5,7 +5,8 @@
 Trains once for each OPTIMIZER; without FOLDER the probe is off.  Prints one JSON line, a list: for
 each training the losses' hex and a hash of the weights after each step.  The model has an
 embedding, a layer that is called twice, LayerNorm, GELU, a residual addition and a frozen weight;
-its weights come from NumPy, so that all frameworks start alike.  In JSON, "trains" is STEPS.
+its weights come from NumPy, so that all frameworks start alike.  In JSON, "trains" is STEPS, and
+"bare" a model without the residual addition.
 """
 
 import contextlib
@@ -31,8 +32,8 @@ def weights():
 
 def forward(self, ids):
     hidden = self.embed(ids)
-    hidden = self.mix(self.act(self.mix(hidden))) + hidden
-    return self.head(self.norm(hidden))
+    made = self.mix(self.act(self.mix(hidden)))
+    return self.head(self.norm(made if self.bare else made + hidden))
 
 
 def torch_optimizer(optim, kind, free, model):
@@ -82,14 +83,14 @@ def training(framework, kind):
 
 def train(framework, steps, kind, folder="", options="{}"):
     api, model, optimizer, step = training(framework, kind)
+    given = json.loads(options)
+    model.bare, steps = given.pop("bare", False), given.pop("trains", steps)
     parameters = model.get_parameters() if framework == "mindspore" else model.parameters()
     parameters = list(parameters)
     capture = None
     if folder:
         from capture import Capture
 
-        given = json.loads(options)
-        steps = given.pop("trains", steps)
         capture = Capture(folder, model, optimizer, **given)
     losses, hashes = [], []
     with capture or contextlib.nullcontext():

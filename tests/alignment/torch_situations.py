@@ -88,8 +88,7 @@ class Functional(Net):
 class Tied(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = torch.nn.Linear(5, 5)
-        self.last = torch.nn.Linear(5, 5)
+        self.first, self.last = torch.nn.Linear(5, 5), torch.nn.Linear(5, 5)
         self.last.weight = self.first.weight
 
     def forward(self, x):

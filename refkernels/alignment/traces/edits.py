@@ -259,6 +259,22 @@ def exchanging(run, call, values):
     return edit
 
 
+def reused(kind, call, near):
+    """The weights of another block, in the place of those of one that the other program does not
+    have: of the same names but for one part, which is the same for all."""
+    run, owner, blocks = near.runs[0], near.side.program.owner, {}
+    for slot, others in near.lone.items():
+        for other, value in others:
+            names = [(owner(run.made[leaf]) or "").split(".") for leaf in (slot, other)]
+            apart = [k for k, pair in enumerate(zip(*names)) if pair[0] != pair[1]]
+            if len(names[0]) == len(names[1]) and len(apart) == 1:
+                key = tuple(".".join(name[: apart[0] + 1]) for name in names)
+                blocks.setdefault(key, {})[slot] = value
+    for (block, other), values in blocks.items():
+        if len(values) > 1 and values.keys() & run.needs[call.index]:
+            yield {"edit": kind, "a": block, "b": other}, wherever(run, values)
+
+
 def regrouped(kind, call, near):
     """Other parts of a value, in the place of all that views take of it."""
     run = near.runs[0]
@@ -304,7 +320,7 @@ def boundary(side, other, its, shown):
             value = other.run.values[slot]
             if slot not in its:
                 by_shape = {}
-                for mine in side.index.find(other.told[slot]):
+                for mine in side.index.find(other.told[slot], value):
                     by_shape.setdefault(side.run.values[mine].shape, mine)
                     if value.dtype in (torch.float64, torch.bool):
                         found.setdefault(("order", mine), value)

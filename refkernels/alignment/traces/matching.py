@@ -1,13 +1,14 @@
 """Which values of two runs have the same numbers, in any order and shape.
 
-A value is told by how many numbers it has and by six of their sums. Weights of which one is the
-other's rows (fused projections, split or permuted) are partners by their rows.
+A value is told by how many numbers it has and by six of their sums.
 """
 
 import math
 
 import numpy as np
 import torch
+
+from rows import forms
 
 HUGE = 1e30  # numbers that stand for infinity
 BLOCK = 2**15  # numbers whose sums a processor's cache holds
@@ -56,17 +57,18 @@ def same_numbers(a, b):
 
 
 class Index:
-    """The slots of values, found by their numbers."""
+    """The slots of values, found by their numbers; `values`: all of them, by slot."""
 
-    def __init__(self, entries):
-        self._places = {}
+    FINE = 1e7  # how many places there are for sums of squares, up to e times the first
+
+    def __init__(self, entries, values=()):
+        self._places, self._values = {}, values
         for slot, told in entries:
             places = self._places.setdefault(self._key(told[0], told[2]), {})
             places.setdefault(told, []).append(slot)
 
-    @staticmethod
-    def _key(count, square):
-        return count, math.floor(math.log(square) * 1e7) if 0.0 < square < math.inf else None
+    def _key(self, count, square):
+        return count, math.floor(math.log(square) * self.FINE) if 0.0 < square < math.inf else None
 
     def _near(self, count, square):
         """(sums, slots) of values of so many numbers and about this sum of their squares."""
@@ -74,62 +76,25 @@ class Index:
         keys = [key] if key[1] is None else [(count, key[1] + d) for d in (-1, 0, 1)]
         return [entry for key in keys for entry in self._places.get(key, {}).items()]
 
-    def find(self, told):
+    def find(self, told, value=None, before=None):
         """The slots whose values have the same numbers."""
         near = self._near(told[0], told[2])
         return sorted(slot for other, slots in near if alike(told, other) for slot in slots)
 
-    def find_value(self, value):
+    def find_value(self, value, before=None):
         """The same of a value that is not told yet: the sum of its squares rules out most."""
         x = flat(value)
         square = float(np.einsum("i,i->", x, x))  # below HUGE², each number is below HUGE
         may_be = self._near(x.size, square) or not square < HUGE * HUGE
-        return self.find(sums(value)) if may_be else []
-
-
-def rows(value):
-    """The rows of a weight, and its columns, as bytes."""
-    value = value.double().reshape(value.shape or (1,))
-    turned = [value] if value.dim() < 2 else [value.flatten(1), value.flatten(1).T]
-    return [
-        [row.numpy().tobytes() for row in form.contiguous().reshape(len(form), -1)]
-        for form in turned
-        if form.numel()
-    ]
-
-
-def joined(weights_a, weights_b):
-    """{name in B: for each of its rows the (name, row) in A}, of weights that are made of A's rows
-    or whose rows make A's; with the form (rows 0, columns 1) of each side."""
-    places = {}
-    for name, value in weights_a.items():
-        for form, lines in enumerate(rows(value)):
-            for k, line in enumerate(lines):
-                places.setdefault(line, (name, form, k))
-    found = {}
-    for name, value in weights_b.items():
-        for form, lines in enumerate(rows(value)):
-            if all(line in places for line in lines):
-                found[name] = form, [places[line] for line in lines]
-                break
-    return found
+        return self.find(sums(value), value, before) if may_be else []
 
 
 def assembled(sources, joins):
     """The value that a joined weight's rows make of A's values: of gradients, say."""
     form, places = joins
-    forms = {}
-    lines = []
-    for name, turned, k in places:
-        if name not in sources:
-            return None
-        key = name, turned
-        if key not in forms:
-            value = sources[name].double()
-            flat = value.reshape(len(value), -1) if value.dim() else value.reshape(1, 1)
-            forms[key] = flat.T if turned else flat
-        lines.append(forms[key][k].reshape(-1))
-    value = torch.stack(lines)
+    if not sources.keys() >= {name for name, _, _ in places}:
+        return None
+    value = torch.stack([forms(sources[name])[turned][k] for name, turned, k in places])
     return value.T if form else value
 
 

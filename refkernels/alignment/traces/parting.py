@@ -1,6 +1,5 @@
 """Where two runs part: what B's results depend on without a partner in A; and the edits."""
 
-import itertools
 import math
 
 import torch
@@ -24,7 +23,8 @@ KINDS = {
     "omitted": edits.operands, "constant": edits.constants, "number": edits.constants,
     "left_out": edits.left_out, "literal": edits.constants, "exchanged": edits.operands,
     "transposed": edits.operands, "order": edits.operands, "regrouped": edits.regrouped,
-    "swapped": edits.swapped, "function": edits.functions, "operand": edits.operands,
+    "swapped": edits.swapped, "function": edits.functions, "reused": edits.reused,
+    "operand": edits.operands,
 }  # fmt: skip
 SAME = {"constant": ("constant", "number", "literal"), "order": ("order", "regrouped")}
 MORE = ("left_out", "swapped")  # can make more than any one value in the place of another
@@ -46,8 +46,9 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     mine, its = pair.without(side, sinks), pair.without(other, sinks_of_other)
     shown = makers(other, its)[:PLACES]
     read = {s for call in shown for s in other.run.needs[call.index] if s not in its}
-    heard = Index((s, other.told[s]) for s in read if varied(other.told[s]))
-    listened = {s: set(found) for s, told in enumerate(side.told) if (found := heard.find(told))}
+    heard, values = other.indexed(s for s in read if varied(other.told[s])), side.run.values
+    found = (heard.find(*told) for told in zip(side.told, values))
+    listened = {slot: set(slots) for slot, slots in enumerate(found) if slots}
     own = sorted(makers(side, mine), key=lambda call: listened.keys().isdisjoint(
         side.run.needs[call.index]))  # fmt: skip
     same = like and (like.function, like.file, like.line)
@@ -57,8 +58,8 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     stop = max(side.run.made[s][0] for s in sinks if isinstance(side.run.made[s], tuple)) + 1
     several = any(varied(other.told[slot]) for slot in its)
     tells = varied if several else lambda told: told[0] == 1 and told[3] % 1.0 != 0.0  # no count
-    wanted = Index((s, other.told[s]) for s in its if s in sinks_of_other or tells(other.told[s]))
-    values, functions = side.run.values, {call.function for call in shown}
+    wanted = other.indexed(s for s in its if s in sinks_of_other or tells(other.told[s]))
+    functions = {call.function for call in shown}
 
     def made(edit, reach=FAR):
         fresh, whole = side.run.again(edit, reach, stop)
@@ -70,7 +71,9 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
         if unmade.difference(kept_up, *(heard.find_value(v) for v in fresh.values() if unmade)):
             return (), whole  # B reads what it unmakes
         odd = any(not in_torch.is_view(c.function) and c.function not in functions for c in changed)
-        return {h for s in (kept if odd else fresh) for h in wanted.find_value(fresh[s])}, whole
+        return {
+            h for s in (kept if odd else fresh) for h in wanted.find_value(fresh[s], values[s])
+        }, whole
 
     leaves = list(side.run.at_leaf.values())
     lone = {  # by slot of a leaf without partner: other leaves of its shape
@@ -96,7 +99,7 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
                 told = {**several[0][0], "call": some[0]}
                 yield told, {k: edit for _, one in several for k, edit in one.items()}
 
-    replaced, most = replacement(side, other, calls, shown, mine, its, made)
+    replaced, most = replacement(pair, side, other, calls, shown, its, made)
     if not several:  # too many numbers explain the one number of a loss
         kinds = sorted(kinds, key=("number", "literal").__contains__)
     turn = {kind: -k for k, kind in enumerate(kinds)}  # of edits that make as many, the first
@@ -120,11 +123,11 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
     return bests[True][0] or bests[False][0] or replaced
 
 
-def replacement(side, other, calls, shown, mine, its, made):
+def replacement(pair, side, other, calls, shown, its, made):
     """(description and edit, values made) of the first value of `other` that makes further ones
     where it stands in the place of one of `calls`; (None, 0) where there is none. It makes more
     than it makes superfluous: a number may stand elsewhere by chance."""
-    lost = {call.index: len(chain(side, mine, call)) for call in calls}
+    lost = {call.index: len(chain(pair, side, call)) for call in calls}
     for given in shown:
         for slot in other.run.slots[given.index]:
             if slot is None or slot not in its or not varied(other.told[slot]):
@@ -171,37 +174,6 @@ def tables(pair, sinks_a, sinks_b, others=True):
         other, name = a.run.values[stored[0]], b.named(slot)
         b.tables[number] = other.clone()
         yield {"edit": "table", "a": leading(other), "b": leading(value), "where": name}
-
-
-def reused(pair, mine, its, sinks_of):
-    """Settle weights of A that B does not read, where it reads another block's more often: of the
-    same names but for one part, which is the same for all."""
-    a, b, blocks = pair.a, pair.b, {}
-    leaves = {a.program.owner(number): (number, slot) for number, slot in a.run.at_leaf.items()}
-    lost = [(name, leaf) for name, leaf in leaves.items() if name and leaf[1] in mine]
-    for (name, (number, slot)), (other, (_, its_slot)) in itertools.product(lost, leaves.items()):
-        parts, values = (name.split("."), (other or "").split(".")), a.run.values
-        apart = [k for k, named in enumerate(zip(*parts)) if named[0] != named[1]]
-        alikes = len(parts[0]) == len(parts[1]) and values[slot].shape == values[its_slot].shape
-        if alikes and len(apart) == 1 and reads(b, a.told[its_slot]) > reads(a, a.told[its_slot]):
-            key = tuple(".".join(side[: apart[0] + 1]) for side in parts)
-            blocks.setdefault(key, {})[number] = values[its_slot].clone()
-    if any(not isinstance(b.run.made[slot], tuple) for slot in its):
-        return
-    for (block, other), values in blocks.items():
-        before, a.tables = a.tables, {**a.tables, **values}
-        pair.refresh(a)
-        if len(values) > 1 and len(pair.without(b, sinks_of(b))) < len(its):
-            yield {"edit": "reused", "a": block, "b": other, "where": block}
-            return
-        a.tables = before
-        pair.refresh(a)
-
-
-def reads(side, told):
-    """How many calls read a value of these numbers."""
-    slots = set(side.index.find(told))
-    return sum(not slots.isdisjoint(needs) for needs in side.run.needs)
 
 
 def gradients(pair):
@@ -301,7 +273,7 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
     for _ in range(rounds):
         sinks_a, sinks_b = sinks_of(a), sinks_of(b)
         its, mine = pair.without(b, sinks_b), pair.without(a, sinks_a)
-        results = Index((slot, a.told[slot]) for slot in sinks_a)
+        results = a.indexed(sinks_a)
         if all(results.find(b.told[slot]) for slot in sinks_b):
             return True
         if not sinks_a or not sinks_b:
@@ -318,7 +290,7 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
             told = {"edit": edit, "calls": named, "call": calls[0]}
             found.append(described(pair, side, told, calls[0]))
             return True
-        settled = list(tables(pair, sinks_a, sinks_b)) or list(reused(pair, mine, its, sinks_of))
+        settled = list(tables(pair, sinks_a, sinks_b))
         if settled:
             found += [{"stage": "forward", **one} for one in settled if one is not None]
             pair.refresh(b)
@@ -360,7 +332,7 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
         kind = told["edit"]
         again = None if kind == "replaced" else (a, SAME.get(kind, (kind,)), told["call"])
         if kind == "replaced":
-            chains = chain(a, mine, told["call"]), chain(b, its, told.pop("given"))
+            chains = chain(pair, a, told["call"]), chain(pair, b, told.pop("given"))
             named = [[", ".join(words(calls, k)) for calls in chains] for k in range(3)]
             told["a"], told["b"] = next((pair for pair in named if pair[0] != pair[1]), named[0])
         a.edits.update(edit)
@@ -384,15 +356,9 @@ def is_replacement(found):
     return found is None or found[0]["edit"] == "replaced"
 
 
-def chain(side, slots, call):
+def chain(pair, side, call):
     """The calls without partner that a call's result is made by, in order."""
-    wanted, left = {}, [call]
-    while left:
-        one = left.pop()
-        if one.index not in wanted:
-            wanted[one.index] = one
-            left += makers(side, [slot for slot in side.run.needs[one.index] if slot in slots])
-    return [wanted[index] for index in sorted(wanted)]
+    return makers(side, pair.without(side, side.run.made_by(call)))
 
 
 def dropped(side, call, kept):

@@ -19,6 +19,7 @@ from in_torch import TensorNumber as Tensor
 from torch.utils._pytree import tree_flatten
 from unfused import decomposed, unfused
 
+CALLS = "trace/calls"  # the tensor of a step's file that holds its calls
 DTYPES = {word: getattr(torch, name, None) for name, word in in_torch.DTYPES.items()}
 FAILURES = RuntimeError, LookupError, TypeError, ValueError, AttributeError, AssertionError
 
@@ -59,9 +60,9 @@ class RecordedProgram:
 
     def __init__(self, path):
         header, self.tensor = opened(path)
-        if "trace/calls" not in header:
+        if CALLS not in header:
             raise Unseen("its calls were not recorded")
-        record = json.loads(self.tensor("trace/calls").numpy().tobytes())
+        record = json.loads(self.tensor(CALLS).numpy().tobytes())
         shared = [k for k, call in enumerate(record["calls"]) if "c10d" in call[0]]
         if shared:  # what comes behind depends on other processes
             record |= {"calls": record["calls"][: shared[0]], "unseen": ["other processes"]}

@@ -1,8 +1,9 @@
 """Two programs' values, and which of them are partners: have the same numbers."""
 
 import in_torch
-from matching import Index, alike, joined, same_numbers, sums
+from matching import Index, alike, same_numbers, sums
 from replay import FAILURES, ExactRun, Unseen
+from rows import joined
 
 
 class Side:
@@ -20,7 +21,10 @@ class Side:
             reason = str(error).split("\n")[0]
             raise Unseen("its calls cannot be run again (%s)" % reason) from error
         self.told = [sums(value) for value in self.run.values]
-        self.index = Index(enumerate(self.told))
+        self.index = self.indexed(range(len(self.told)))
+
+    def indexed(self, slots):
+        return Index((slot, self.told[slot]) for slot in slots)
 
     def slots(self, numbers):
         return [self.run.state[n] for n in numbers if n in self.run.state]
@@ -57,7 +61,7 @@ class Side:
     def weights(self):
         """Leaves that are parameters or buffers, by name."""
         owned = ((self.program.owner(n), slot) for n, slot in self.run.at_leaf.items())
-        return {name: self.run.values[slot] for name, slot in owned if name is not None}
+        return {name: self.run.values[slot].numpy() for name, slot in owned if name is not None}
 
 
 def place(call):
@@ -134,13 +138,9 @@ def unseen(side):
 def in_pieces(pair):
     """Whether B's batches are parts or unions of A's, or one program takes all rows of a batch a
     part at a time: then its values have other shapes."""
-    b = pair.b
-    its = pair.without(b, b.results())
-    others = any(
-        not isinstance(b.run.made[slot], tuple) and not b.run.values[slot].is_floating_point()
-        and b.run.values[slot].numel() > 1
-        for slot in its
-    )  # fmt: skip
+    run, its = pair.b.run, pair.without(pair.b, pair.b.results())
+    leaves = (run.values[slot] for slot in its if not isinstance(run.made[slot], tuple))
+    others = any(value.numel() > 1 and not value.is_floating_point() for value in leaves)
     return others or any(map(takes_parts, (pair.a, pair.b)))
 
 

@@ -19,7 +19,7 @@ import torch
 from in_torch import TensorNumber as Tensor
 from in_torch import is_view
 from torch._decomp import decomposition_table
-from torch.nn.functional import linear
+from torch._decomp.decompositions import one_layer_lstm
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map
 
@@ -56,14 +56,8 @@ def refused(key, value):
 
 def lstm(x, w, u, b, d, h, c, reverse):
     """A layer's outputs, and its last h and c; of the steps in the other order, if `reverse`."""
-    outputs = []
-    for step in x.flip(0) if reverse else x:
-        i, f, g, o = (linear(step, w, b) + linear(h, u, d)).chunk(4, -1)
-        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-        h = o.sigmoid() * c.tanh()
-        outputs.append(h)
-    y = torch.stack(outputs)
-    return y.flip(0) if reverse else y, h, c
+    y, last = one_layer_lstm(x, (h, c), (w, u, b, d), b is not None, reverse)
+    return y, *last
 
 
 def unfused(call, entered):
