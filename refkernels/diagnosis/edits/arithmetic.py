@@ -19,14 +19,12 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import LOW
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.grids import NumberGrid, Ties, grid
-from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Node, apply
 from refkernels.contexts.working import data
-from refkernels.diagnosis.edits.catalogue import Edit, Program, by, is_number, rule
+from refkernels.diagnosis.edits.catalogue import XP, Edit, Program, by, is_number, rule
 from refkernels.diagnosis.edits.exponentials import parts_of
 from refkernels.diagnosis.edits.reductions import length_of, over_some
 
-_XP = Doubles()
 FORMATS = ("bfloat16", "float16", "tf32", "float32")
 _DIGITS = range(1, 13)
 _PURE = ("number", "pi", "add", "subtract", "multiply", "divide", "square", "power", "function")
@@ -57,7 +55,7 @@ def parts(program: Program) -> dict[Node, Any]:
     known: dict[Node, Any] = {}
     for node in program.nodes:
         if not node.shape and node.op in _PURE and all(part in known for part in node.operands):
-            known[node] = apply(node, _XP, [known[part] for part in node.operands])
+            known[node] = apply(node, XP, [known[part] for part in node.operands])
     return known
 
 

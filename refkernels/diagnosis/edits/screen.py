@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -162,9 +162,10 @@ class Screen:
         if isinstance(formula, PerOutput) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
         self.formula, self.spent = formula, 0.0
+        self._cost_of = functools.cache(lambda n: self._cost(affected(self.program.users, n)))
         self.answers: dict[Hashable, Answer | None] = {}  # the oracle's, by chain of edits
         self.missed = set[Hashable]() if missed is None else missed
-        self.key_of = KeyOf(self.value_of)
+        self.key_of, self._kept = KeyOf(self.value_of), dict[Any, list[Any]]()
         self.rows = _rows(problem, self.question, outputs, self.names, elements)
         self.block = {n: self.question.in_axes(n, mask) for n, mask in (block or {}).items()}
         self.looked_at = {name: self._at_rows(name, mask) for name, mask in self.block.items()}
@@ -218,7 +219,7 @@ class Screen:
 
     @cached_property
     def reader(self) -> _Reader:
-        return self._reader(self.arrays)
+        return _Reader(self.program, self.arguments(self.arrays), self.derive)
 
     @cached_property
     def elsewhere(self) -> _Reader:
@@ -231,20 +232,22 @@ class Screen:
             for name, a in self.arrays.items()
             if a is not None and a.dtype.kind not in "iub"
         }
-        return self._reader({**self.arrays, **drawn})
+        return _Reader(self.program, self.arguments({**self.arrays, **drawn}), self.derive)
 
     def arguments(self, arrays: Mapping[str, Any], xp: RoundedArithmetic = XP) -> dict[str, Any]:
         """Arrays of some rows and the params, as values of a context."""
         return Reading(xp, lambda value: ()).arguments(arrays, self.question.params)
 
-    def _reader(self, arrays: Mapping[str, Any]) -> _Reader:
-        return _Reader(self.program, self.arguments(arrays), self.derive)
-
-    @cached_property
+    @property
     def recognised(self) -> list[Edit]:
         """Edits of what is recognised by its values: functions, and sums of whole numbers."""
-        sources = recognised.others, arithmetic.sums_in_few_bits
-        return [edit for find in sources for edit in find(self.program, self.value_of)]
+        return [*self.kept(recognised.others), *self.kept(arithmetic.sums_in_few_bits)]
+
+    def kept(self, find: Callable[..., Iterable[Any]]) -> list[Any]:
+        """What is found in the program and its values, once."""
+        if find not in self._kept:
+            self._kept[find] = list(find(self.program, self.value_of))
+        return self._kept[find]
 
     @cached_property
     def edits(self) -> list[Edit]:
@@ -288,7 +291,7 @@ class Screen:
 
     def predicted(self, changes: Edits, elsewhere: bool = False) -> Predicted | None:
         """The outputs of the edited program, by name; None where its shapes do not fit."""
-        self._count(affected(self.program.users, changes))
+        self._count(tuple(changes))
         reader = self.elsewhere if elsewhere else self.reader
         try:
             with np.errstate(all="ignore"):
@@ -304,8 +307,8 @@ class Screen:
             each.append(there)
         return {name: np.concatenate([one[name] for one in each]) for name in self.names}
 
-    def _count(self, nodes: Collection[Node]) -> None:
-        self.spent += self._cost(nodes)
+    def _count(self, edited: tuple[Node, ...]) -> None:
+        self.spent += self._cost_of(edited)
         self.problem.read["edits"] += 1
 
     def _named(self, values: list[Any]) -> Predicted:
@@ -369,8 +372,7 @@ class Screen:
     def value_of(self, node: Node, changes: Edits | None = None) -> Array:
         """A node's value in the program, or in the edited one."""
         if not changes and self.base is not None:
-            known = self.reader.known[node]
-            known = known.value if isinstance(known, Taped) else known
+            known = getattr(held := self.reader.known[node], "value", held)  # on a tape, or not
             if getattr(known, "dtype", None) != np.float64:
                 raise TypeError(f"{node} is not a number.")
             return np.asarray(known)

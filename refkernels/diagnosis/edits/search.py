@@ -243,7 +243,7 @@ def _moved(
     """The edits that read a constant elsewhere, with another value of it, and how many were tried:
     with the value that was asked for, such an edit may come no nearer by itself."""
     names = _several(screen, outputs)
-    constants = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
+    constants = [k for k in screen.kept(knobs) if k.kind == CONSTANT]
     tried = [
         (knob, edit)
         for knob, edit in itertools.product(constants, screen.edits)
@@ -270,7 +270,7 @@ def _numbers(
     beyond = {n for n in names if judged_wrong(screen.problem, n, screen.outputs[n]).any()}
     families = [
         (knob, key)
-        for knob in knobs(screen.program, screen.value_of)
+        for knob in screen.kept(knobs)
         if (knob.kind == CONSTANT or knob.begins) == constant
         and (key := screen.key_of(knob)) not in screen.missed
     ]
@@ -354,7 +354,7 @@ def _pairs(
 ) -> tuple[list[NearEdits], int]:
     """Two edits, the first of which shortens the code by itself; and how many pairs there are."""
     names = _several(screen, outputs)
-    families = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
+    families = [k for k in screen.kept(knobs) if k.kind == CONSTANT]
     edits = [edit for edit in screen.edits if edit.alike <= _MANY]
     each = len(edits) + _READINGS * len(families) * len(names)
     pairs: list[NearEdits] = []
