@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from typing import Any, NoReturn
 
 
@@ -80,6 +81,10 @@ def _run() -> None:
     # What a command reads is not garbage: collecting as often as Python does takes a fifth of the
     # time.
     gc.set_threshold(50_000)
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda said, kind, *place: (  # ours are about an answer, not a line
+        f"refkernels: {said}\n" if hasattr(kind, "flag") else usual(said, kind, *place)
+    )
     # At exit, a last search for garbage would take as long as a small command.
     atexit.register(gc.freeze)
     app()

@@ -24,11 +24,10 @@ class _Finder:
         if not name.startswith(_OURS):
             return None
         for finder in sys.meta_path:
-            if finder is not _Finder and hasattr(finder, "find_spec"):
-                spec = finder.find_spec(name, path, target)
-                if spec is not None:
-                    _guard(spec.loader)
-                    return spec
+            usable = finder is not _Finder and hasattr(finder, "find_spec")
+            if usable and (spec := finder.find_spec(name, path, target)) is not None:
+                _guard(spec.loader)
+                return spec
         return None
 
 
@@ -48,6 +47,4 @@ def _guard(loader: Any) -> None:
 
 def install() -> None:
     """Put this finder before all others."""
-    if _Finder in sys.meta_path:
-        sys.meta_path.remove(_Finder)
-    sys.meta_path.insert(0, _Finder)
+    sys.meta_path[:] = [_Finder, *(finder for finder in sys.meta_path if finder is not _Finder)]

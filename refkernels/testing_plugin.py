@@ -97,8 +97,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
     """Prints one line if an oracle assertion ran, and another if a report is written."""
     processes = [_own_figures(), *_of_workers]
-    assertions = sum(figures[0] for figures in processes)
-    unusual = sum(figures[1] for figures in processes)
+    assertions, unusual = (sum(figures[k] for figures in processes) for k in (0, 1))
     if not assertions:
         return
     ratio, where = max((figures[2:4] for figures in processes), key=lambda worst: worst[0])
@@ -122,9 +121,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
 
 def _own_figures() -> Figures:
     tally = getattr(sys.modules.get("refkernels.testing.tally"), "TALLY", None)
-    if tally is None or not tally.assertions:
-        return _NOTHING
-    return astuple(tally)
+    return astuple(tally) if tally is not None and tally.assertions else _NOTHING
 
 
 def _own_lines() -> list[str]:

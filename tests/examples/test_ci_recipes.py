@@ -14,9 +14,12 @@ from refkernels import registry
 
 yaml = pytest.importorskip("yaml")
 
+HERE = {"CI_DEFAULT_BRANCH": "main", "CI_API_V4_URL": "https://lab/api", "CI_PROJECT_ID": "7"}
+PROPOSED = {**HERE, "CI_MERGE_REQUEST_IID": "3", "COMMENT_TOKEN": "secret"}
 RECIPES = Path(__file__).parents[2] / "examples" / "ci"
 KERNEL = """
 import numpy as np
+
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
     axes = tuple(range(-len(normalized_shape or (0,)), 0))
@@ -80,15 +83,13 @@ def test_gitlab_s_keeps_the_main_branch_s_run_and_comments_on_a_worse_kernel(pla
     job = read("gitlab.yml")["accuracy"]
     script = "\n".join(job["script"])
     (place / "my_kernels.py").write_text(KERNEL)
-    here = {"CI_DEFAULT_BRANCH": "main", "CI_API_V4_URL": "https://lab/api", "CI_PROJECT_ID": "7"}
-    assert run(place, script, **here, CI_COMMIT_BRANCH="main") == 0
+    assert run(place, script, **HERE, CI_COMMIT_BRANCH="main") == 0
     assert job["cache"]["paths"] == ["kept"]
     assert list((place / "kept").glob("records.jsonl*"))
     assert "curl" not in (place / "called").read_text()
     check_out_again(place)
     (place / "my_kernels.py").write_text(WORSE)
-    proposed = {**here, "CI_MERGE_REQUEST_IID": "3", "COMMENT_TOKEN": "secret"}
-    assert run(place, script, **proposed) != 0
+    assert run(place, script, **PROPOSED) != 0
     assert "https://lab/api/projects/7/merge_requests/3/notes" in (place / "called").read_text()
     assert "layernorm" in (place / "changes" / "compare.md").read_text()
 
@@ -109,13 +110,11 @@ def test_github_s_keeps_the_main_branch_s_run_and_comments_on_a_worse_kernel(pla
 @pytest.mark.parametrize("name", ["gitlab.yml", "github.yml"])
 def test_a_kernel_that_fails_is_compared_and_commented_on(place: Path, name: str) -> None:
     recipe = read(name)
-    here = {"CI_DEFAULT_BRANCH": "main", "CI_API_V4_URL": "https://lab/api", "CI_PROJECT_ID": "7"}
-    proposed = {**here, "CI_MERGE_REQUEST_IID": "3", "COMMENT_TOKEN": "secret"}
 
     def job(event: str) -> int:
         if name == "github.yml":
             return github(place, recipe["jobs"]["measure"]["steps"], event)
-        variables = {**here, "CI_COMMIT_BRANCH": "main"} if event == "push" else proposed
+        variables = {**HERE, "CI_COMMIT_BRANCH": "main"} if event == "push" else PROPOSED
         return run(place, "\n".join(recipe["accuracy"]["script"]), **variables)
 
     (place / "my_kernels.py").write_text(KERNEL)

@@ -2,13 +2,18 @@
 
 import itertools
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from documents import call, program, tensor
 
+from refkernels.frameworks.gateway import Reply
+from refkernels.op import Case
 from refkernels.programs.estimate import EstimateWarning
+from refkernels.runs.measurement.plan import Unit
+from refkernels.runs.measurement.targets import Target
+from refkernels.runs.measurement.unit import judged
 
 
 def chain(layers: int, rows: int, width: int, weights: Any) -> Any:
@@ -27,13 +32,15 @@ def test_a_deep_programs_answer_is_near_the_exact_one_and_said_to_be_estimated()
     weights = np.linalg.qr(rng.standard_normal((width, width)))[0].astype(np.float32)
     x = rng.standard_normal((rows, width)).astype(np.float32)
     with pytest.warns(EstimateWarning, match=f"{rows * width} exact values are estimated"):
-        y = chain(layers, rows, width, weights).evaluate("forward", {"x": x}, {})["y"]
-    scale = 2**60  # the numbers are multiples of 2^-60
+        y = (op := chain(layers, rows, width, weights)).evaluate("forward", {"x": x}, {})["y"]
+    case = Case("deep", op.name, "normal", {}, 0, lambda _: ({"x": x}, {}))
+    target = Target(cast(Any, None), "own", "1", "cpu", {}, "own-1")
+    reply = Reply("ok", outputs={"y": y.hi.astype(np.float32)})
+    (record,) = judged(Unit(op, case, "float32", "forward"), [target], [reply])
+    assert "estimated" in record["flags"]
+    scale, unit = 2**60, 2 ** (60 * (layers + 1))  # the numbers are multiples of 2^-60
     whole = np.vectorize(lambda v: int(Fraction(float(v)) * scale), otypes=[object])
-    exact, w = whole(x), whole(weights)
-    for _ in range(layers):
-        exact = exact.dot(w)
-    unit = scale ** (layers + 1)
+    exact = whole(x).dot(np.linalg.matrix_power(whole(weights), layers))
     parts = (y.hi, y.lo, np.broadcast_to(y.radius, y.hi.shape), exact)
     for hi, lo, radius, right in zip(*(part.flat for part in parts), strict=True):
         assert abs(Fraction(hi) + Fraction(lo) - Fraction(right, unit)) <= Fraction(radius)

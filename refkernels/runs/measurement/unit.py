@@ -1,6 +1,7 @@
 """Measures one unit: the frameworks answer, and each answer is judged."""
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -21,8 +22,8 @@ from refkernels.runs.measurement.targets import Target
 from refkernels.truth import Truth
 
 Record = dict[str, Any]
-Outputs = dict[str, npt.NDArray[Any]]
-Marked = tuple[Target, Outputs, dict[str, int]]
+Arrays = dict[str, npt.NDArray[Any]]
+Marked = tuple[Target, Arrays, dict[str, int]]
 """A target, its outputs, and a number for the bits of each: equal bits have the same number."""
 Judge = Callable[[Unit, Sequence[Target], Sequence[Future[Reply]]], Callable[[], list[Record]]]
 """Starts to judge a unit's answers; returns a function that waits for the records."""
@@ -36,16 +37,14 @@ def ask_unit(unit: Unit, dispatcher: Dispatcher, judge: Judge) -> AskedUnit:
     return AskedUnit(unit, elements, judge(unit, dispatcher.targets, replies))
 
 
-def _question(unit: Unit) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+def _question(unit: Unit) -> tuple[Arrays, dict[str, Any]]:
     """Inputs and params; they have the same bits at every call."""
     assert unit.case is not None
     arrays, params = unit.case.build(unit.dtype)
     return {n: arrays[n] for n in unit.op.takes(unit.direction) if n in arrays}, params
 
 
-def _answer(
-    target: Target, unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]
-) -> Reply:
+def _answer(target: Target, unit: Unit, inputs: Arrays, params: dict[str, Any]) -> Reply:
     return target.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
 
 
@@ -54,18 +53,22 @@ def judged(unit: Unit, targets: Sequence[Target], replies: Iterable[Reply]) -> l
     """A measurement for each target and output, and each pair's agreement.
 
     A target is a framework on a device. No failure of one target affects the records of the others.
-    Replies are awaited only after the oracle has answered.
+    Replies are awaited only after the oracle has answered. What it says of its answer, as that a
+    bound is a statistic, is a flag of each measurement.
     """
     assert unit.case is not None
     inputs, params = _question(unit)
-    truth = find_truth(unit, inputs, params)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        truth = find_truth(unit, inputs, params)
+    said = sorted({w.category.flag for w in told if hasattr(w.category, "flag")})
     records: list[Record] = []
     answers: list[Marked] = []
     numbers: dict[tuple[Any, ...], int] = {}
     judgements: dict[int, Record] = {}
     for target, reply in zip(targets, replies, strict=True):
         outputs = unit.op.widened(reply.outputs or {})
-        status, reason = _accept(unit, reply.status, reply.reason, outputs, truth.reference)
+        status, reason = _accept(unit, reply, outputs, truth.reference)
         head = _head(unit, unit.case, target, inputs, params)
         if status != "ok":
             start = {} if reply.started else {"started": False}
@@ -83,11 +86,12 @@ def judged(unit: Unit, targets: Sequence[Target], replies: Iterable[Reply]) -> l
                     judgements[mark] = _judge(unit, output, outputs[output], truth)
                 ok = {"output": output, "status": "ok", "reason": None}
                 sources = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
-                records.append({**head, **ok, **judgements[mark], **sources})
+                record = {**head, **ok, **judgements[mark], **sources}
+                records.append({**record, "flags": [*record["flags"], *said]})
     return records + _agreements(unit, unit.case, answers)
 
 
-def find_truth(unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]) -> Truth:
+def find_truth(unit: Unit, inputs: Arrays, params: dict[str, Any]) -> Truth:
     """The certified answer, with every rounding to the unit's dtype decided, and everything else
     that judging needs. It is computed now: in the run's own process, while the frameworks work."""
     return Truth(unit.op, unit.direction, inputs, params, formats.get(unit.dtype)).complete()
@@ -101,15 +105,11 @@ def _judge(unit: Unit, output: str, got: npt.NDArray[Any], truth: Truth) -> Reco
 
 
 def _accept(
-    unit: Unit,
-    status: str,
-    reason: str | None,
-    outputs: dict[str, npt.NDArray[Any]],
-    reference: Mapping[str, Enclosure],
+    unit: Unit, reply: Reply, outputs: Arrays, reference: Mapping[str, Enclosure]
 ) -> tuple[str, str | None]:
     """The reply's status after a check of the outputs' names, shapes and dtypes."""
-    if status != "ok":
-        return status, reason
+    if reply.status != "ok":
+        return reply.status, reply.reason
     first = unit.op.names(unit.direction)[0]
     if first not in outputs:
         return "error", f"The adapter answered without {first!r}."
@@ -124,13 +124,7 @@ def _accept(
     return "ok", None
 
 
-def _head(
-    unit: Unit,
-    case: Case,
-    target: Target,
-    inputs: dict[str, npt.NDArray[Any]],
-    params: dict[str, Any],
-) -> Record:
+def _head(unit: Unit, case: Case, target: Target, inputs: Arrays, params: dict[str, Any]) -> Record:
     return {
         **target.head("measurement", unit.op.name, unit.direction, unit.dtype),
         "case": {
