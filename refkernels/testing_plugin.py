@@ -97,12 +97,12 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
     """Prints one line if an oracle assertion ran, and another if a report is written."""
     processes = [_own_figures(), *_of_workers]
-    assertions, unusual = (sum(figures[k] for figures in processes) for k in (0, 1))
+    assertions = sum(figures[0] for figures in processes)
     if not assertions:
         return
     ratio, where = max((figures[2:4] for figures in processes), key=lambda worst: worst[0])
     width, widest = max((figures[4:] for figures in processes), key=lambda worst: worst[0])
-    ending = f"; unusual errors: {unusual}" if unusual else ""
+    ending = f"; unusual errors: {n}" if (n := sum(figures[1] for figures in processes)) else ""
     terminalreporter.section("refkernels")
     terminalreporter.write_line(
         f"oracle assertions: {assertions}; largest error / bound {ratio:.3g} ({where}){ending}"

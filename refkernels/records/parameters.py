@@ -26,7 +26,7 @@ def parse_parameter(text: str) -> Any:
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"it has {len(text):,} characters, more than {LONGEST_TEXT}")
     try:
-        value = codec.loads(text, depth=1)
+        value = _OF_PYTHON[text] if text in _OF_PYTHON else codec.loads(text, depth=1)
     except json.JSONDecodeError:
         value = _unquoted(text)
     return check_parameter(value)
@@ -34,8 +34,6 @@ def parse_parameter(text: str) -> Any:
 
 def _unquoted(text: str) -> Any:
     """What is no JSON."""
-    if text in _OF_PYTHON:
-        return _OF_PYTHON[text]
     try:
         return float(text)
     except ValueError:

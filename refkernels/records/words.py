@@ -37,6 +37,7 @@ FLAGS = (
     "overflows",
     "undecided",
     "uncertified",
+    *("derived", "estimated", "statistical"),  # said of the exact values and bounds of a program
 )
 FAULTS = (  # every status but "ok", faults first; `unsupported` is a fact
     "error",
