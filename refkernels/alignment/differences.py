@@ -151,10 +151,8 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
             continue
         moved = (a.perturbed or {}, name), (b.perturbed or {}, matched.parameters[name])
         expected = sum(perturbed.get("parameter") == of for perturbed, of in moved)
-        yield Suspect(
-            "weights", name, step=steps[0], decisive=apart > expected, kind="weights",
-            details={"apart": apart, "elements": first.size, "permuted": permuted(first, second)},
-        )  # fmt: skip
+        details = {"apart": apart, "elements": first.size, "permuted": permuted(first, second)}
+        yield Suspect("weights", name, "", "", steps[0], apart > expected, "weights", details)
 
 
 def _untied(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
@@ -395,11 +393,8 @@ def _updates(a: Run, b: Run) -> Iterator[Suspect]:
         skips = a.first.skipped(line_a), b.first.skipped(line_b)
         if skips[0] != skips[1]:
             if not skipped:
-                run = "A" if skips[0] else "B"
-                yield Suspect(
-                    "schedule", "updates", step=line_a.step, decisive=False, kind="skipped",
-                    details={"run": run},
-                )  # fmt: skip
+                run, at = {"run": "A" if skips[0] else "B"}, line_a.step
+                yield Suspect("schedule", "updates", "", "", at, False, "skipped", run)
             skipped = True
         elif line_a.updates != line_b.updates and not skips[0]:
             counts = str(line_a.updates), str(line_b.updates)

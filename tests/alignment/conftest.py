@@ -37,7 +37,7 @@ def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Smal
         folder = tmp_path_factory.mktemp(f"small_{framework}")
         scripts = SCRIPTS + COMPILED.get(framework, "")
         probed = [f"{name}:{name}" for name in OPTIMIZERS]
-        options = (*MOVED, *(PORTS if framework == "paddle" else ()))
+        options = (*MOVED, *PORTS[framework != "paddle" :])
         probed += [f"sgd:{name}:{given}" for name, given in options]
         ran = run_script(framework, folder, scripts, framework, str(STEPS), *OPTIMIZERS, *probed)
         assert ran.returncode == 0, ran.stderr[-3000:]

@@ -143,11 +143,15 @@ def test_a_square_weight_is_recognised_by_its_values() -> None:
 @pytest.mark.framework("torch")
 @pytest.mark.framework("paddle")
 @pytest.mark.usefixtures("judged_once")
-@pytest.mark.parametrize(("port", "said"), [("sgd", AGREE), ("square", AGREE), ("bare", "`add`")])
-def test_torch_and_paddle(port: str, said: str, small_runs: SmallRuns) -> None:
+@pytest.mark.parametrize(("name", "port", "said"), [
+    ("sgd", "sgd", AGREE), ("sgd", "square", AGREE), ("sgd", "bare", "`add`"),
+    ("bare", "sgd", "its sum with embedding"),
+])  # fmt: skip
+def test_torch_and_paddle(name: str, port: str, said: str, small_runs: SmallRuns) -> None:
     """One training with a square weight, a weight moved by an ulp, and a layer that a function may
     stand for; another without a sum; whichever run is in torch."""
-    run, other = Run.read(small_runs("torch").folder / "sgd"), small_runs("paddle").folder / port
+    run, other = (small_runs(api).folder / of for api, of in (("torch", name), ("paddle", port)))
+    run = Run.read(run)
     one, *_ = run.first.layers.values()
     run.first.layers["soft"] = replace(one, name="soft", type="Softmax", parameters={})
     for pair, layered in (((run, other), "B"), ((other, run), "A")):

@@ -99,8 +99,7 @@ class Attending(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.attend = torch.nn.MultiheadAttention(6, 2, batch_first=True)
-        self.first = torch.nn.Linear(5, 6)
-        self.unused = torch.nn.Linear(2, 2)
+        self.first, self.unused = torch.nn.Linear(5, 6), torch.nn.Linear(2, 2)
 
     def forward(self, x):
         x = self.first(x)[None]
@@ -125,8 +124,7 @@ class Outer(Net):
 
 class Checkpointed(Net):
     def forward(self, x):
-        forward = super().forward
-        return torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False)
+        return torch.utils.checkpoint.checkpoint(super().forward, x, use_reentrant=False)
 
 
 class Autocast(Net):
@@ -260,13 +258,10 @@ def raised(folder):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with contextlib.suppress(KeyError):
         train(model, folder, 4, then(fail, stepped), {"steps": range(9)}, optimizer)
-    hooks = [p._post_accumulate_grad_hooks for p in model.parameters()]
-    return {
-        "forwards": sum("forward" in vars(layer) for layer in model.modules()),
-        "hooks": len(optimizer._optimizer_step_pre_hooks)
-        + len(optimizer._optimizer_step_post_hooks)
-        + sum(len(own or ()) for own in hooks),
-    }
+    hooks = [p._post_accumulate_grad_hooks or () for p in model.parameters()]
+    hooks += [optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks]
+    forwards = sum("forward" in vars(layer) for layer in model.modules())
+    return {"forwards": forwards, "hooks": sum(map(len, hooks))}
 
 
 def killed(folder):
@@ -279,8 +274,7 @@ def killed(folder):
 
 def full_disk(folder):
     """No room at entry; no room in the middle; a write that fails."""
-    usage, answers = shutil.disk_usage, {}
-    room = [10]
+    usage, answers, room = shutil.disk_usage, {}, [10]
     shutil.disk_usage = lambda path: type(usage("/"))(10**9, 0, room[0])
     try:
         Capture(folder, Net(), steps=[0]).__enter__()

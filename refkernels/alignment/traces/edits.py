@@ -167,9 +167,9 @@ def functions(kind, call, near):
 
 
 def operands(kind, call, near):
-    """Another operand: none, the next one of the call, itself transposed or in another order, or
-    one of the values near; of a leaf that the other program does not have, another leaf; in the
-    place of none, one of its leaves."""
+    """Another operand: none, the next one of the call, itself transposed, in another order or with
+    one of the values near added to it, or one of these; of a leaf that the other program does not
+    have, another leaf; in the place of none, one of its leaves."""
     run = near.runs[0]
     given = [(k, n, v) for k, n, v in arguments(call) if isinstance(v, Tensor)]
     slots = dict(zip(call.numbers, run.needs[call.index], strict=False))
@@ -200,6 +200,9 @@ def operands(kind, call, near):
         for other_key, _, other in given[j + 1 :] if kind == "exchanged" else ():
             pair = {"edit": kind, "argument": name}
             yield pair, {call.index: with_arguments({key: other, other_key: value})}
+        for place, made in near.values if kind == "summed" else ():
+            if isinstance(place, int) and made.shape == mine.shape and made.dtype == mine.dtype:
+                yield {**told, "b": place}, {call.index: with_arguments({key: mine + made})}
         for place, made in (*near.values, *near.lone.get(slot, ())) if kind == "operand" else ():
             ordered = isinstance(place, tuple) and place[0] != "other"
             if place == slot or ordered or made.dtype != mine.dtype:

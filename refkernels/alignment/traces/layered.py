@@ -20,7 +20,8 @@ from sides import Pair, Side
 
 HALF = 2.0**-12  # half of float32's digits
 LEFT = 2.0**-6  # of what was apart, that an edit may leave: a quarter of the digits
-KINDS = "omitted", "exchanged", "left_out", "swapped", "transposed"  # of edits
+KINDS = "omitted", "exchanged", "left_out", "swapped", "transposed", "summed"  # of edits
+TURNED = {"left_out": "added", "summed": "alone"}  # of A, where B is what is edited
 
 # A layer's call, or what is in front of it: `word`, its type; `module`, its name.
 Layer = namedtuple("Layer", "index module word function file line fused of ends",
@@ -110,7 +111,7 @@ def compare_layers(path_a, path_b):
         if is_replacement(found):
             break
         told, edit = found
-        told["edit"] = "added" if reverse and told["edit"] == "left_out" else told["edit"]
+        told["edit"] = TURNED.get(told["edit"], told["edit"]) if reverse else told["edit"]
         record["differences"].append(described(pair, a, told, b.calls[min(its)]))
         a.edits.update(edit)
         pair.refresh(a)

@@ -94,8 +94,9 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
 
     def edits_of(kind):
         """Edits of calls that values cannot tell apart, and of those that one line makes alike."""
+        proposed = KINDS.get(kind, edits.operands)
         for some in groups:
-            for several in zip(*(KINDS[kind](kind, call, near) for call in some)):
+            for several in zip(*(proposed(kind, call, near) for call in some)):
                 told = {**several[0][0], "call": some[0]}
                 yield told, {k: edit for _, one in several for k, edit in one.items()}
 
