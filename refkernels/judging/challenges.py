@@ -62,7 +62,7 @@ class Drawer:
         are left out: the parameters of a program, which have their own values."""
         given = {name for inputs, _ in self.cases for name in inputs}
         signs = sorted(
-            (params == self.op.params, name, bool(np.any((array < 0) & np.isfinite(array))))
+            (params == self.op.params, name, bool(np.any(array[np.isfinite(array)] < 0)))
             for inputs, params in self.cases[:16]
             for name, array in inputs.items()
             if is_float(array)
