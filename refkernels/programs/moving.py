@@ -111,7 +111,7 @@ def unfold(c: Any, x: Any, dim: int, size: int, step: int) -> Any:
     dim %= len(x.shape)
     starts = np.arange((x.shape[dim] - size) // step + 1) * step
     windows = c.take(x, starts[:, None] + np.arange(size), dim)
-    return c.move(lambda a: np.moveaxis(a, dim + 1, -1), windows)
+    return c.reshape(c.move(lambda a: np.moveaxis(a, dim + 1, -1), windows), c.shape)
 
 
 def as_strided(
