@@ -77,12 +77,10 @@ def _held(value: Fraction, to: str | int) -> Fraction:
     return Fraction(rounded) if np.isfinite(rounded) else value
 
 
-_EXACT = frozenset(
-    (
-        *("move", "broadcast", "store", "saved", "narrow", "stop", "pick", "negative"),
-        *("absolute", "item", "welford", "max", "pivot", "maximum", "where", "either", "step"),
-    )
-)
+_EXACT = {
+    *("move", "broadcast", "store", "saved", "narrow", "stop", "pick", "negative"),
+    *("absolute", "item", "welford", "max", "pivot", "maximum", "where", "either", "step"),
+}
 
 
 @rule("intermediate_rounded", "arithmetic")  # v -> v in 16 bits
@@ -91,13 +89,13 @@ def narrowed(program: Program) -> Iterator[Any]:
     for node in program.nodes:
         inexact = node.op not in _EXACT and not is_number(node) and node not in constants
         for to in map(formats.get, FORMATS if inexact else ()):
-            rounded = by(node)(lambda xp, v, to=to: _rounded(xp, v, to))
+            rounded = by(node)(functools.partial(_rounded, format=to))
             yield node, {node: rounded}, {"part": node, "format": to.name}
 
 
 @rule("low_precision_statistics", "arithmetic")  # all numbers of a row that its elements read
 def narrowed_statistics(program: Program) -> Iterator[Any]:
-    """Of the right ones: the variance does not read the mean that was narrowed."""
+    """Of the right ones: the variance does not read the narrowed mean; or each of narrowed ones."""
 
     @functools.cache
     def apart(node: Node) -> Node:
@@ -105,13 +103,13 @@ def narrowed_statistics(program: Program) -> Iterator[Any]:
 
     nodes = program.statistics
     for to in map(formats.get, FORMATS if 1 < len(nodes) <= _FEW else ()):
-        held = {n: by(apart(n))(lambda xp, v, to=to: _rounded(xp, v, to)) for n in nodes}
-        yield nodes[-1], held, {"format": to.name}
+        rounded = functools.partial(_rounded, format=to)
+        yield nodes[-1], {n: by(apart(n))(rounded) for n in nodes}, {"format": to.name}
+        yield nodes[-1], {n: by(n)(rounded) for n in program.of_rows}, {"format": to.name}
 
 
 def _rounded(xp: Any, value: Any, format: Format) -> Any:
-    """Numbers beyond the format's range are left: what overflows or vanishes has causes of its
-    own."""
+    """Numbers beyond the format's range are left: what overflows has causes of its own."""
     size, least = abs(value), xp.number(format.min_subnormal / 2.0)
     within = xp.less(size, xp.number(format.max)) & ~xp.less(size, least)
     return xp.where(within, xp.narrow(value, format.name), value)
@@ -121,8 +119,7 @@ def _rounded(xp: Any, value: Any, format: Format) -> Any:
 def other_ties(program: Program) -> Iterator[Any]:
     for node, own in _rounded_to(program):
         for ties in (ties for ties in get_args(Ties) if ties != own.ties):
-            details = {"rounding": ties, "own": own.ties}
-            yield node, _stepped(node, replace(own, ties=ties)), details
+            yield node, _stepped(node, replace(own, ties=ties)), {"rounding": ties, "own": own.ties}
 
 
 @rule("other_format", "arithmetic")  # float8_e4m3fn(v) -> float8_e5m2(v)

@@ -117,17 +117,20 @@ class Program:
     def statistics(self) -> list[Node]:
         """The numbers of a row that its elements read."""
         size = {node: math.prod(node.shape) for node in self.nodes}
+        most = {n: max((size.get(u, 0) for u in self.users.get(n, ())), default=0) for n in size}
+        return [node for node in self.of_rows if most[node] > size[node]]
+
+    @cached_property
+    def of_rows(self) -> list[Node]:
+        """The numbers of a row."""
 
         @functools.cache
         def of_a_row(node: Node) -> bool:
-            alike = (part for part in node.operands if size.get(part) == size[node])
+            size = math.prod(node.shape)
+            alike = (part for part in node.operands if math.prod(part.shape) == size)
             return node.op in _REDUCTIONS or any(map(of_a_row, alike))
 
-        def is_read(node: Node) -> bool:
-            return any(size.get(user, 0) > size[node] for user in self.users.get(node, ()))
-
-        own = (node for node in self.nodes if node.op not in ("welford", "pivot"))
-        return [node for node in own if is_read(node) and of_a_row(node)]
+        return [n for n in self.nodes if n.op not in ("welford", "pivot") and of_a_row(n)]
 
     def readers(self, node: Node, *also: str) -> Iterator[Node]:
         """What reads a node behind movements and storage, and these primitives."""
