@@ -62,6 +62,8 @@ def judged(unit: Unit, targets: Sequence[Target], replies: Iterable[Reply]) -> l
         warnings.simplefilter("always", UserWarning)
         truth = find_truth(unit, inputs, params)
     said = sorted({w.category.flag for w in told if hasattr(w.category, "flag")})
+    for other in (w for w in told if not hasattr(w.category, "flag")):
+        warnings.showwarning(other.message, other.category, other.filename, other.lineno)
     records: list[Record] = []
     answers: list[Marked] = []
     numbers: dict[tuple[Any, ...], int] = {}
@@ -80,14 +82,13 @@ def judged(unit: Unit, targets: Sequence[Target], replies: Iterable[Reply]) -> l
         }
         answers.append((target, outputs, marks))
         timing = {"framework": reply.seconds, "oracle": truth.seconds}
-        for output in truth.reference:
-            if output in outputs:
-                if (mark := marks[output]) not in judgements:
-                    judgements[mark] = _judge(unit, output, outputs[output], truth)
-                ok = {"output": output, "status": "ok", "reason": None}
-                sources = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
-                record = {**head, **ok, **judgements[mark], **sources}
-                records.append({**record, "flags": [*record["flags"], *said]})
+        for output in (name for name in truth.reference if name in outputs):
+            if (mark := marks[output]) not in judgements:
+                judgements[mark] = _judge(unit, output, outputs[output], truth)
+            ok = {"output": output, "status": "ok", "reason": None}
+            sources = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
+            record = {**head, **ok, **judgements[mark], **sources}
+            records.append({**record, "flags": [*record["flags"], *said]})
     return records + _agreements(unit, unit.case, answers)
 
 
@@ -151,7 +152,6 @@ def _agreements(unit: Unit, case: Case, answers: Sequence[Marked]) -> list[Recor
             pair = marks_a[output], marks_b[output]
             if pair not in compared:
                 compared[pair] = agreement(a[output], b[output])
-            same_device = target_a.device == target_b.device
             records.append(
                 {
                     "schema": SCHEMA,
@@ -160,7 +160,7 @@ def _agreements(unit: Unit, case: Case, answers: Sequence[Marked]) -> list[Recor
                     "direction": unit.direction,
                     "output": output,
                     "dtype": unit.dtype,
-                    "device": target_a.device if same_device else "mixed",
+                    "device": target_a.device if target_a.device == target_b.device else "mixed",
                     "case": case.name,
                     "regime": case.regime,
                     "a": target_a.label(unit.op.name),
