@@ -1595,7 +1595,7 @@ class Capture:
         self._chosen = self._is_chosen(self._step)
         self._hashing = self._chosen or (self._hash_every and self._step % self._hash_every == 0)
         self._updates, self._rates, self._norm, self._gradient_hash = 0, None, None, None
-        self._changed, self._updated = None, False
+        self._changed, self._updated, self._open_updates = None, False, 0
         self._tensors, self._scalars, self._calls = {}, {}, OrderedDict()
         self._inside, self._light, self._kinds, self._in_part = 0, set(), set(), set()
         self._room = max(_LEAST_ROOM, self._weight_bytes / 4)
@@ -1603,11 +1603,7 @@ class Capture:
             return
         framework = self._framework
         self._state, self._entered = framework.random_state(), None
-        for name, buffer in self._buffers.items():
-            self._put("buffers/%s/before" % name, buffer)
-        for name, parameter in self._parameters.items():
-            if name not in self._trainable:
-                self._put("parameters/%s/before" % name, parameter)
+        self._put_untrained("before")
         for name, layer in self._recorded.items():
             if name not in self._watched:
                 self._undo_step.append(self._watch(name, layer))
@@ -1852,13 +1848,18 @@ class Capture:
 
     def _before(self, passed_gradients=None):
         """The optimizer begins an update; `passed_gradients`: gradients passed to it, if any."""
+        self._open_updates += 1
+        if self._open_updates > 1:  # of a base class, within that of the optimizer's own
+            return
         self._updates += 1
         if self._updates > 1:
             self._miss("Of several updates in a step, the first is recorded; its line counts all.")
             return
         framework = self._framework
-        self._close_trace()
-        self._rates = [_plain(framework.scalar(rate)) for rate in framework.rates(self._optimizer)]
+        if self._trace is not None:
+            self._trace.close(self._gradients())
+        rates = [_plain(framework.scalar(rate)) for rate in framework.rates(self._optimizer)]
+        self._rates = None if None in rates else rates  # the user's own word for it, or none
         if self._hashing:
             gradients = self._gradients(passed_gradients)
             digest, squares = hashlib.sha256(), 0.0
@@ -1883,10 +1884,6 @@ class Capture:
             pairs = zip((self._name_of.get(id(p)) for p in self._optimizer.parameters), passed)
         return {name: value for name, value in pairs if name and framework.is_tensor(value)}
 
-    def _close_trace(self):
-        if self._trace is not None:
-            self._trace.close(self._gradients())
-
     def _norm_of_skipped_gradients(self):
         """The norm of the gradients that no update used: a loss scaler skipped the step."""
         framework, pairs = self._framework, {}
@@ -1908,13 +1905,20 @@ class Capture:
         return changes if len(first) != len(now) or any(changes) else None
 
     def _after(self):
-        self._updated = True
-        if self._chosen and self._updates == 1:
+        self._open_updates -= 1
+        self._updated = not self._open_updates
+        if self._chosen and self._updated and self._updates == 1:
             self._put_parameters("after")
             self._put_state("after")
 
     def _put_parameters(self, when):
         for name in self._trainable:
+            self._put("parameters/%s/%s" % (name, when), self._parameters[name])
+
+    def _put_untrained(self, when):
+        for name, buffer in self._buffers.items():
+            self._put("buffers/%s/%s" % (name, when), buffer)
+        for name in [name for name in self._parameters if name not in self._trainable]:
             self._put("parameters/%s/%s" % (name, when), self._parameters[name])
 
     def _put_state(self, when):
@@ -1940,7 +1944,7 @@ class Capture:
     def _finish(self, batch, loss):
         """Write the tensors of a chosen step. Returns the reason if this failed, else None."""
         if self._trace is not None:
-            self._close_trace()
+            self._trace.close(self._gradients())
             text = json.dumps(self._trace.record(loss), separators=(",", ":"))
             self._tensors["trace/calls"] = "U8", np.frombuffer(text.encode("utf-8"), np.uint8)
         located = self._traced and (self._random["layers"] or self._random["before"])
@@ -1954,11 +1958,7 @@ class Capture:
                 elif isinstance(leaf, np.ndarray) and str(leaf.dtype) in DTYPES:
                     copy = np.array(leaf, dtype=leaf.dtype.newbyteorder("<"), order="C")
                     self._tensors["batch/" + path] = DTYPES[str(leaf.dtype)], copy
-        for name, buffer in self._buffers.items():
-            self._put("buffers/%s/after" % name, buffer)
-        for name, parameter in self._parameters.items():
-            if name not in self._trainable:
-                self._put("parameters/%s/after" % name, parameter)
+        self._put_untrained("after")
         if not self._updates:
             self._put_parameters("before")
             if self._optimizer is not None:

@@ -1,10 +1,8 @@
 """The same step of two runs, value by value, where both began with the same weights and batch.
 
 Values are compared in the order in which a step makes them: layers forward, the loss, cotangents
-backward, gradients. No bound on how roundings grow is proven: a place is suspected where more than
-half of the format's digits differ (in norm) and everything before it agrees in more than half.
-After a layer that computes its definition in a narrower format, only the digits that its error
-leaves count.
+backward, gradients, changes of weights. A place is suspected where more than half of the format's
+digits differ (in norm), or of those that a layer before it leaves, and everything before it agrees.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import numpy as np
 
 from refkernels.alignment.clipping import LEAST_SCALE, clipping, scaling
 from refkernels.alignment.local import LocalTruth
-from refkernels.alignment.matching import Matched, oriented, unequal
+from refkernels.alignment.matching import Matched, equal, oriented, unequal
 from refkernels.alignment.parts import SUMMED, cause, coefficients
 from refkernels.alignment.run import Rank, Run, StepLine, StepTensors
 from refkernels.alignment.suspect import Suspect
@@ -28,6 +26,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
 _HUGE, _FAR, _ABOUT = 1e30, 64.0, 1.0 - 2.0**-5  # infinity; how far, and how alike, masks are
+_CHANGED = 4.0  # roundings of a weight, by which its change may be off
 _CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip", "update"]
 
@@ -66,14 +65,15 @@ def departure(run_a: Run, run_b: Run, matched: Matched, coarse: _Coarse) -> Susp
     `last`: the layer whose outputs agree before it;
     `cause`: other weights of whole parts of the batch, a `FactorCause`."""
     a, b = run_a.first, run_b.first
-    if a.draws.outside or b.draws.outside:
-        return None
     lines = [{line.step: line for line in rank.lines} for rank in (a, b)]
     for step in sorted(set(a.steps) & set(b.steps)):
         tensors = a.tensors(step), b.tensors(step)
         line_a, line_b = (lines_by_step[step] for lines_by_step in lines)
         if sum(count for *_, count in unequal(*tensors, matched.parameters)) > 1:
             continue  # one that a perturbation moved is let pass
+        drawn = a.draws.outside or b.draws.outside
+        if drawn and (line_a.loss is None or line_a.loss != line_b.loss):
+            continue
         found = None
         if line_a.batch_hash == line_b.batch_hash:
             found = _departure(run_a, run_b, tensors, matched, line_a, line_b, coarse)
@@ -211,10 +211,36 @@ def _comparisons(
         yield from _gradients("gradient", "backward", tensors, name, partner, floors, scale)
     for name, partner in matched.parameters.items():
         yield from _gradients("clip", "update", tensors, name, partner, floors)
-    for name in (name for name in a.buffers if name in b.buffers):
-        after = [side.buffer(name, "after") for side in tensors]
-        if after[0] is not None and after[1] is not None and after[0].shape == after[1].shape:
-            yield from _compared_arrays("update", name, "buffer", {"0": after[0]}, {"0": after[1]})
+    trained = {n: i for n, i in matched.parameters.items() if tensors[0].received(n) is not None}
+    buffers = {name: name for name in a.buffers if name in b.buffers}
+    for name, partner in (trained | {**matched.parameters} | buffers).items():
+        yield from _changes(tensors, (name, partner))
+
+
+def _changes(
+    tensors: tuple[StepTensors, StepTensors], pair: tuple[str, str]
+) -> Iterator[_Comparison]:
+    """What a step makes of a parameter and its states, or of a buffer, whoever changes it: an
+    update, an average of weights. Parameters must begin with the same bits, and the updates receive
+    the same gradient: Adam makes a whole step of a rounding."""
+    sides = list(zip(tensors, pair, strict=True))
+    begin, end = ([one.held(name, when) for one, name in sides] for when in ("before", "after"))
+    gradients = [{"": one.received(name)} for one, name in sides]
+    given = [(x.get(w), y.get(w)) for x, y in (begin, gradients) for w in {**x, **y}]
+    same = all(x is y or (x is not None and y is not None and equal(x, y)) for x, y in given)
+    for word in end[0] if same or tensors[0].buffer(pair[0]) is not None else ():
+        (old, its), (new, other) = ([one.get(word) for one in when] for when in (begin, end))
+        if new is None or other is None or new.dtype != other.dtype:
+            continue
+        x, y = map(to_float64, (new, other))
+        if same and old is not None and its is not None:
+            x, y = x - to_float64(old), oriented(old, y, its) - to_float64(old)
+        real = new.dtype.kind in "fV"
+        rounding = _CHANGED * 2.0 ** -formats.of(new).p * norm(new) if real else 0.0
+        change = [{"0": one.astype(new.dtype) if real else one} for one in (x, y)]
+        where = f"{pair[0]}: {word}" if word else pair[0]
+        arrays = change[0], change[1]
+        yield from _compared_arrays("update", where, "change", *arrays, rounding, rounding=rounding)
 
 
 def _gradients(
@@ -263,11 +289,11 @@ def null_directions(rank: Rank, step: int) -> tuple[str, ...]:
 
 def _compared_arrays(
     stage: Stage, where: str, what: str, arrays_a: Mapping[str, Array],
-    arrays_b: Mapping[str, Array], floor: float = 0.0, scale: float = 1.0,
+    arrays_b: Mapping[str, Array], floor: float = 0.0, scale: float = 1.0, rounding: float = 0.0,
 ) -> Iterator[_Comparison]:  # fmt: skip
     """Compares the arrays one by one. `floor`: the size of a gradient's terms. Where these cancel,
     a quarter of the digits may be lost; where cancellation leaves nothing but roundings, the
-    gradient is not compared."""
+    gradient is not compared. `rounding`: the norm of what may be off besides."""
     for array_a, array_b in zip(arrays_a.values(), arrays_b.values(), strict=False):
         kinds = {array_a.dtype.kind, array_b.dtype.kind}
         whole, real = kinds <= {"i", "u"}, kinds <= {"f", "V"}
@@ -285,11 +311,11 @@ def _compared_arrays(
         if max(norms) <= _CANCELLED * digits * floor:
             continue
         values_a, values_b = array_a.astype(np.float64), array_b.astype(np.float64) / scale
-        apart = norm(values_b - values_a) / size
-        factor = float(np.vdot(values_a, values_b)) / size**2
+        apart = max(norm(values_b - values_a) - rounding, 0.0) / size
+        factor = float(np.vdot(values_a, values_b)) / size**2 if norms[1] > rounding else 0.0
         larger = max(abs(factor), 1.0 / abs(factor)) if factor else 0.5
         multiple = array_a.size > 1 or math.isclose(larger, round(larger), rel_tol=digits)
-        multiple &= norm(values_b - factor * values_a) <= digits * size * abs(factor)
+        multiple &= norm(values_b - factor * values_a) <= digits * size * abs(factor) + rounding
         known = factor if multiple and real else None
         yield _Comparison(stage, where, "ids" if whole else what, apart, known, digits)
 

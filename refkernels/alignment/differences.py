@@ -371,16 +371,11 @@ def _close(a: float, b: float) -> bool:
 
 
 def _lost(rank: Rank, run: str, other: Rank | None = None) -> Iterator[Suspect]:
-    """Groups whose weights a decay cannot change, decisive where the other run's can; and weights
-    whose updates are mostly rounded away."""
+    """Groups whose weights a decay cannot change, decisive where the other run's can."""
     decisive = other is not None and not any(updates.lost_decays(other))
     for names, decay, format in updates.lost_decays(rank):
         details = {"run": run, "decay": f"{decay:.3g}", "format": format, "more": len(names) - 1}
         yield Suspect("optimizer", names[0], "", "", 0, decisive, "decay_lost", details)
-    name, share = updates.stalled(rank)
-    if share > 0.5:
-        details = {"run": run, "share": f"{share:.0%}"}
-        yield Suspect("optimizer", name, decisive=False, kind="stalled", details=details)
 
 
 def _updates(a: Run, b: Run) -> Iterator[Suspect]:

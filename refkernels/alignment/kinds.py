@@ -16,7 +16,6 @@ from typing import Any
 from refkernels import registry
 from refkernels.alignment.run import Layer, LayerCall, Rank
 from refkernels.frameworks.synonyms import SYNONYMS
-from refkernels.op import Op
 
 HELD = "self."  # prefix of a tensor that a layer holds as a plain attribute
 Settings = Mapping[str, Any]
@@ -46,30 +45,27 @@ class LayerKind:
     masks: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def _op(self) -> Op:
-        return registry.get(self.op)
-
-    @property
     def takes(self) -> tuple[str, ...]:
         """The op's inputs that each call must have."""
-        optional = {*WEIGHTS, *self._op.optional}
-        return tuple(name for name in self._op.inputs if name not in optional)
+        op = registry.get(self.op)
+        return tuple(name for name in op.inputs if name not in (*WEIGHTS, *op.optional))
 
     @property
     def weights(self) -> tuple[str, ...]:
         """The op's inputs that are parameters of a layer."""
-        return tuple(name for name in self._op.inputs if name in WEIGHTS)
+        return tuple(name for name in registry.get(self.op).inputs if name in WEIGHTS)
 
     def params(self, settings: Settings) -> dict[str, Any] | str:
         """The op's params, or the reason why they are unknown."""
         for name, (known, reason) in self.only.items():
             if settings.get(name) is not None and settings[name] not in known:
                 return reason
-        given = _windows(settings) if "padding" in self._op.params else settings
+        known_params = registry.get(self.op).params
+        given = _windows(settings) if "padding" in known_params else settings
         if isinstance(given, str):
             return given
         params = {}
-        for name, default in self._op.params.items():
+        for name, default in known_params.items():
             value = next((given[n] for n in synonyms(name) if given.get(n) is not None), None)
             absent = self.absent.get(name)
             if value is None and absent is not None:

@@ -149,12 +149,9 @@ class LocalTruth:
     @property
     def unexplained(self) -> tuple[str, ...]:
         """Layers whose weights' gradients do not follow from the layer's own calls."""
-        names = (
-            judgement.place.name
-            for judgement in self.judgements
-            if not judgement.attributed and not numerical(judgement.op, judgement.cause)
-        )
-        return tuple(dict.fromkeys(names))
+        beyond = (one for one in self.judgements if not one.attributed)
+        named = (one.place.name for one in beyond if not numerical(one.op, one.cause))
+        return tuple(dict.fromkeys(named))
 
 
 def judge_run(

@@ -52,6 +52,12 @@ class StepTensors:
         """A buffer "before" or "after" the step."""
         return self.file.get(f"buffers/{name}/{when}")
 
+    def held(self, name: str, when: str) -> dict[str, Array]:
+        """The states of a parameter; the parameter, or a buffer, as ""."""
+        value = self.parameter(name, when)
+        value = self.buffer(name, when) if value is None else value
+        return self.state(name, when) | ({} if value is None else {"": value})
+
     def gradient(self, name: str, when: str = "update") -> Array | None:
         """A gradient as "backward" left it, as the "update" received it, or "clipped" inside it."""
         return self.file.get(f"gradients/{name}/{when}")

@@ -11,6 +11,7 @@ from typing import Any
 
 from refkernels.alignment.run import Run
 from refkernels.alignment.suspect import Suspect
+from refkernels.alignment.updates import KINDS
 from refkernels.frameworks.environments import NotInstalled
 from refkernels.profiling.program import written_by
 
@@ -67,19 +68,22 @@ def traced(a: Run, b: Run) -> Callable[[], CallComparison | None]:
         bits = [(line.batch_hash, line.gradients_hash, line.loss) for line in lines]
         if bits[0] != bits[1] or None in bits[0] or len(called) < 2:  # else nothing parts here
             files = [str(rank.tensors(step).file.path) for rank in sides]
-            return ThreadPoolExecutor(1).submit(_compared, files, step).result
+            kinds = [rank.optimizer.type for rank in sides if rank.optimizer]
+            unknown = bits[0][1] != bits[1][1] and not KINDS.keys() & {*kinds}
+            own = [f"both: no oracle knows what {kind} computes" for kind in kinds[:unknown]]
+            return ThreadPoolExecutor(1).submit(_compared, files, step, own).result
         equal = CallComparison(step, (), True, ())
     return lambda: equal
 
 
-def _compared(files: list[str], step: int) -> CallComparison | None:
+def _compared(files: list[str], step: int, own: list[str]) -> CallComparison | None:
     try:
         found = written_by(TRACES, *files)
     except NotInstalled:
         return None
     except ValueError as error:
         return CallComparison(step, (), False, (f"its calls could not be compared ({error})",))
-    unseen = tuple(f"{item['run']}: {item['reason']}" for item in found["unseen"])
+    unseen = (*(f"{item['run']}: {item['reason']}" for item in found["unseen"]), *own)
     differing = tuple(_suspect(one, step) for one in found["differences"])
     return CallComparison(step, differing, bool(found["complete"]), unseen, found.get("agreed"))
 

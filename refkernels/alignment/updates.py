@@ -84,13 +84,9 @@ def judged_as(run: Run, other: Run) -> Run:
 
 def changes(rank: Rank, names: Sequence[str]) -> bool:
     """Whether captured steps find or leave other numbers in a parameter: copies may be updated."""
-
-    def numbers(name: str) -> set[bytes]:
-        steps = map(rank.tensors, rank.steps)
-        found = (one.parameter(name, when) for one in steps for when in ("before", "after"))
-        return {array.tobytes() for array in found if array is not None}
-
-    return any(len(numbers(name)) > 1 for name in names)
+    times = [(rank.tensors(step), when) for step in rank.steps for when in ("before", "after")]
+    held = ([tensors.parameter(name, when) for tensors, when in times] for name in names)
+    return any(len({x.tobytes() for x in some if x is not None}) > 1 for some in held)
 
 
 def lost_decays(rank: Rank) -> Iterator[tuple[list[str], float, str]]:
@@ -110,23 +106,6 @@ def lost_decays(rank: Rank) -> Iterator[tuple[list[str], float, str]]:
                 yield names, decay, format.name
 
 
-def stalled(rank: Rank) -> tuple[str, float]:
-    """A weight of a narrow format, and the share of all of theirs that captured updates leave as
-    they are, of those that have a gradient. The user's own optimizer may gather them in copies."""
-    optimizer, kept, moving = rank.optimizer, 0, 0
-    own = optimizer is None or optimizer.type not in KINDS or "master" in optimizer.state
-    trained = [name for name, one in rank.parameters.items() if one.trainable]
-    names = [n for n in trained if formats.get(STORED_AS[rank.parameters[n].dtype]).p < 24]
-    for tensors in () if own else map(rank.tensors, rank.steps):
-        for name in names:
-            old, new = tensors.parameter(name), tensors.parameter(name, "after")
-            gradient = tensors.received(name)
-            if old is not None and new is not None and gradient is not None:
-                kept += int(np.count_nonzero((gradient != 0) & (old == new)))
-                moving += int(np.count_nonzero(gradient))
-    return next(iter(names), ""), kept / max(moving, 1)
-
-
 def moved_outside(rank: Rank) -> Iterator[tuple[int, str, list[str]]]:
     """Steps that do not begin with what the update of the step before left, of weights ("") or of a
     state of the optimizer, with its word and the parameters' names: something else has changed
@@ -134,20 +113,17 @@ def moved_outside(rank: Rank) -> Iterator[tuple[int, str, list[str]]]:
     updated = {line.step for line in rank.lines if line.updates == 1} & set(rank.steps)
     for step in sorted({step + 1 for step in updated} & set(rank.steps)):
         moved: dict[str, list[str]] = {}
-        last, now = rank.tensors(step - 1).file, rank.tensors(step).file
-        for full, left in last.items():
-            kind, *name, when = full.split("/")
-            begin = full.removesuffix(when) + "before"
-            word = name.pop() if kind == "state" else ""
-            recorded = begin in now or (kind == "state" and full in now)
-            if kind not in ("parameters", "state") or when != "after" or not recorded:
-                continue
-            if not left.size or (begin in now and np.array_equal(left, now[begin])):
-                continue
-            old, new = (to_float64(np.asarray(file.get(begin, 0.0))) for file in (last, now))
-            half, now_left = 2.0 ** (-formats.of(left).p / 2), to_float64(left)
-            if np.linalg.norm(new - now_left) > half * np.linalg.norm(now_left - old):
-                moved.setdefault(word, []).append("/".join(name))
+        last, now = rank.tensors(step - 1), rank.tensors(step)
+        for name in (*rank.parameters, ""):
+            old, begin = (one.held(name, "before") for one in (last, now))
+            for word, left in last.held(name, "after").items():
+                known = word in begin or (word and word in now.state(name, "after"))
+                if known and not np.array_equal(left, begin.get(word, 0.0)):
+                    half, begun = 2.0 ** (-formats.of(left).p / 2), to_float64(left)
+                    ends = (to_float64(np.asarray(one.get(word, 0.0))) for one in (begin, old))
+                    apart, change = (np.linalg.norm(end - begun) for end in ends)
+                    if apart > half * change:
+                        moved.setdefault(word, []).append(name)
         for word, names in moved.items():
             yield step, word, names
 

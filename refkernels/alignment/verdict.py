@@ -1,9 +1,7 @@
 """Is it the same training? The suspects in order, and the conclusion.
 
-Suspicion follows the order of a training step: data, ranks, initial weights, the model and its
-hyper-parameters, forward, backward, clipping, schedule, update. The first suspect is the verdict's
-cause. Its consequences are not blamed again. An oracle's finding on a layer's own inputs is not a
-consequence, so it is listed.
+Suspicion follows the order of a training step. The first suspect is the verdict's cause. Its
+consequences are not blamed again. An oracle's finding on a layer's own inputs is none of them.
 """
 
 from __future__ import annotations

@@ -67,17 +67,13 @@ def pictured(change):
     return {"model": model}
 
 
-class Late(Model):
-    """A layer that is used from the second step on."""
+class Own(torch.optim.SGD):
+    """A user's class, whose step is made of its base's, and keeps some digits of its sums."""
 
-    calls = 0
-
-    def forward(self, x, y):
-        self.calls += 1
-        layers = self.body if self.calls > 1 else (self.body[0], self.body[2])
-        for layer in layers:
-            x = layer(x)
-        return self.loss(x, y)
+    def step(self):
+        super().step()
+        for state in self.state.values():
+            state["momentum_buffer"].round_(decimals=self.digits)
 
 
 def trained(between=lambda model, step: True, zero=True):
@@ -121,6 +117,13 @@ def changed(change, model, optimizer, x, y, step):
     return plain(model, optimizer, x, y, step)
 
 
+def following(share, model, *given):
+    """Draws a frozen layer to another behind the update."""
+    loss = plain(model, *given)
+    model.body[1].weight.lerp_(model.body[0].weight.detach()[:, :1], share)
+    return loss
+
+
 def magnified(factor, model, *given):
     weights = [p.detach() for p in model.parameters()]
     torch._foreach_mul_(weights, factor)
@@ -154,7 +157,8 @@ def dropping(p, seed):
 
 WEIGHTS = torch.tensor([0.1, 2.0, 0.7])
 WRAPPED = nn.utils.parametrizations.weight_norm
-LATE = {"model": lambda: Late(nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3))}
+FROZEN = {"model": lambda: mlp(nn.Linear(8, 8).requires_grad_(False))}
+LATE = {"train": trained(lambda model, step: step or model.body[0].zero_grad())}  # a layer
 TRAININGS = {
     "plain": {},
     "class_weights": {"model": lambda: mlp(loss=nn.CrossEntropyLoss(weight=WEIGHTS))},
@@ -185,7 +189,7 @@ TRAININGS = {
     "averaged": {"model": lambda: mlp(nn.BatchNorm1d(8))},
     "averaged_faster": {"model": lambda: mlp(nn.BatchNorm1d(8, momentum=0.5))},
     "average_kept": {"model": lambda: mlp(nn.BatchNorm1d(8).eval())},
-    "frozen": {"model": lambda: mlp(nn.Linear(8, 8).requires_grad_(False))},
+    "frozen": FROZEN,
     "spaced": {"steps": [0, 2]},
     "counted": {"train": partial(changed, lambda one: one["step"].add_(1)), "steps": [0, 2]},
     "renewed": {"train": partial(changed, dict.clear)},
@@ -206,6 +210,10 @@ TRAININGS = {
     "itself": around(lambda _, x: x - 0),
     "nothing_dropped": {"model": lambda: mlp(nn.Identity())},
     "deep": {"model": lambda: mlp(nn.Linear(8, 8))},
+    "own": {"optimizer": lambda p: setattr(Own, "digits", 9) or Own(p, 0.1, 0.9)},
+    "own_coarse": {"optimizer": lambda p: setattr(Own, "digits", 1) or Own(p, 0.1, 0.9)},
+    "following": {**FROZEN, "train": partial(following, 0.1)},
+    "following_less": {**FROZEN, "train": partial(following, 0.05)},
 }
 
 

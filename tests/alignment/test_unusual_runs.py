@@ -43,6 +43,9 @@ PAIRS = {  # names: the verdict, and what the headline says
     ("seen", "wider"): ("different", "`diagonal` is 0 in A and 1 in B"),
     ("cosines", "products"): ("different", "`linalg_vector_norm`, `clamp_min 1e-12`, `div` of"),
     ("less", "itself"): ("different", "`sin`, `sub` of `body.1 (judged_training.py:"),
+    ("own", "own+"): ("undecidable", "no oracle knows what Own computes"),
+    ("own", "own_coarse"): ("different", "the change of `body.0.weight: buf` by the step in B"),
+    ("following", "following_less"): ("different", "of `body.1.weight` by the step in B is 1/2 "),
     ("nothing_dropped", "dropout"): ("different", "`bernoulli`, `div 0.9`, `mul` in"),
 }
 TRIED, TWO = one_in(3, RIGHT), one_in(4, PAIRS)

@@ -181,7 +181,7 @@ def accumulated_update(loss, optimizer, step, model):
     optimizer.step()
 
 
-SCHEDULERS, SCALERS = {}, {}
+SCALERS = {}
 
 
 def scaled_update(loss, optimizer, step, model):
@@ -194,14 +194,6 @@ def scaled_update(loss, optimizer, step, model):
     scaler.update()
 
 
-def scheduled_update(loss, optimizer, step, model):
-    if step == 0:
-        SCHEDULERS[id(optimizer)] = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
-    loss.backward()
-    optimizer.step()
-    SCHEDULERS[id(optimizer)].step()
-
-
 TRAINED = {
     "only": {"options": {"only": "fir*"}},
     "every": {"count": 7, "options": {"steps": [], "every": 3}},
@@ -210,7 +202,9 @@ TRAINED = {
     "twice": {"update": then(stepped, stepped)},
     "changed": {"update": then(without_momentum, stepped)},
     "accumulated": {"update": accumulated_update},
-    "scheduled": {"update": scheduled_update},
+    "scheduled": {
+        "update": then(stepped, lambda o, step: o.param_groups[0].update(lr=0.05 / 2**step))
+    },
     "mixed_precision": {"make": Autocast, "update": scaled_update},
 }
 
