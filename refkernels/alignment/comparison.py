@@ -236,11 +236,10 @@ def _changes(
         if same and old is not None and its is not None:
             x, y = x - to_float64(old), oriented(old, y, its) - to_float64(old)
         real = new.dtype.kind in "fV"
-        rounding = _CHANGED * 2.0 ** -formats.of(new).p * norm(new) if real else 0.0
-        change = [{"0": one.astype(new.dtype) if real else one} for one in (x, y)]
-        where = f"{pair[0]}: {word}" if word else pair[0]
-        arrays = change[0], change[1]
-        yield from _compared_arrays("update", where, "change", *arrays, rounding, rounding=rounding)
+        room = _CHANGED * 2.0 ** -formats.of(new).p * norm(new) if real else 0.0
+        x, y = (one.astype(new.dtype) if real else one for one in (x, y))
+        name = f"{pair[0]}: {word}" if word else pair[0]
+        yield from _compared_arrays("update", name, "change", {"0": x}, {"0": y}, room, 1.0, room)
 
 
 def _gradients(

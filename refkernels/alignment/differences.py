@@ -17,7 +17,7 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.alignment import updates
-from refkernels.alignment.kinds import LayerKind, kind_of, settings_of, synonyms
+from refkernels.alignment.kinds import kind_of, settings_of, synonyms
 from refkernels.alignment.matching import Matched, permuted, unequal
 from refkernels.alignment.rates import compared, intervals
 from refkernels.alignment.run import Layer, Rank, Run, StepLine
@@ -30,7 +30,7 @@ from refkernels.op import Op
 _COMPARED = (*updates.ABSENT, "beta1", "beta2", "eps", "alpha", "rho", "lr_decay")
 _OPEN = ("eps", "scale")  # None means the framework's default, which the oracle judges
 _NOT_COMPARED = {"inplace", "training", "name", "device", "dtype", "full_name", "cls_name"}
-_LISTED = 5  # how many layers or parameters without a partner are listed
+_LISTED = 5  # how many parameters without a partner are listed
 
 
 def differences(a: Run, b: Run, matched: Matched) -> tuple[Suspect, ...]:
@@ -178,13 +178,7 @@ def _untied(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
 
 
 def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[Suspect]:
-    a_alone, b_alone = (matched.only_a, matched.lone_a), (matched.only_b, matched.lone_b)
-    for run, rank, (layers, parameters) in (("A", a, a_alone), ("B", b, b_alone)):
-        alone = [rank.layers[name] for name in layers]
-        judged = [one for one in alone if isinstance(kind_of(one, one.hyperparameters), LayerKind)]
-        for layer in judged[:_LISTED]:
-            details = {"run": run, "type": layer.type}  # noted: a function may stand for it
-            yield Suspect("model", layer.name, decisive=False, kind="lone_layer", details=details)
+    for run, parameters in (("A", matched.lone_a), ("B", matched.lone_b)):
         for name in parameters[:_LISTED]:
             yield Suspect("model", name, kind="lone_parameter", details={"run": run})
     pairs = matched.parameters.items()

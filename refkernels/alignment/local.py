@@ -196,11 +196,8 @@ def judge_run(
 def judge_questions(rank: Rank, step: int, xp: RoundedArithmetic) -> list[LocalJudgement]:
     """Judges an arithmetic on a step's questions, the first of each op and pass."""
     judged: list[LocalJudgement] = []
-    judged_passes = set()
-    for question in _questions(rank, step):
-        if isinstance(question, Unjudged) or (question.op, question.direction) in judged_passes:
-            continue
-        judged_passes.add((question.op, question.direction))
+    asked = reversed([one for one in _questions(rank, step) if not isinstance(one, Unjudged)])
+    for question in {(one.op, one.direction): one for one in asked}.values():
         try:
             outputs = answers(xp, question.op, question.inputs, question.params, question.direction)
             wanted = {name: outputs[name] for name in question.outputs if name in outputs}

@@ -179,8 +179,9 @@ def _questions(
         kind = KINDS["AdamW"]
     unused = [word for word, setting in _OPTIONAL.items() if settings.get(setting) is False]
     kind = replace(kind, state=tuple(word for word in kind.state if word not in unused))
-    scale = _loss_scale(settings)
-    parts = [part for name in names if (part := _tensors(kind, tensors, name, scale)) is not None]
+    if settings.get("loss_scale", 1.0) != 1.0:
+        raise NotJudged("it divides its gradients by a loss scale")
+    parts = [part for name in names if (part := _tensors(kind, tensors, name)) is not None]
     if not parts:
         return
     layers = (one for one in rank.layers.values() if one.hyperparameters.get("sparse") is True)
@@ -260,18 +261,7 @@ def _sampled(op: Op, params: Mapping[str, Any], part: _Part, share: float) -> _P
     return name, old, new
 
 
-def _loss_scale(settings: Mapping[str, Any]) -> float:
-    """The loss scale by which MindSpore's optimizers divide gradients; a power of two, so that the
-    division is exact."""
-    scale = settings.get("loss_scale")
-    if not isinstance(scale, float) or scale == 1.0:
-        return 1.0
-    if math.frexp(scale)[0] != 0.5:
-        raise NotJudged(f"its loss scale is {scale:g}, which is not a power of two")
-    return scale
-
-
-def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float) -> _Part | None:
+def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str) -> _Part | None:
     """A parameter's tensors before and after its update, flat unless the op asks for the whole."""
     param, after = tensors.parameter(name), tensors.parameter(name, "after")
     grad = tensors.received(name)
@@ -281,10 +271,6 @@ def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float)
     old, new, some = (_states(kind, state) for state in states)
     if "master" in {*old, *new, *some}:
         raise NotJudged("it keeps a wider copy of its parameters")
-    if scale != 1.0:
-        if np.any((grad != 0) & (np.abs(grad) < scale * float(np.finfo(grad.dtype).tiny))):
-            raise NotJudged("its gradients underflow where they are divided by its loss scale")
-        grad = grad / grad.dtype.type(scale)
     inputs, outputs = {"param": param, "grad": grad}, {"param": after}
     for word in kind.state:
         if word in new or word in some:

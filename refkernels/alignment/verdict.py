@@ -92,7 +92,7 @@ def decide(
         reasons = [VerdictReason("skipped", {"step": one.step, **one.details}) for one in skips]
         if traced is not None and curve is None and (traced.same or traced.agreed):
             reasons += [VerdictReason("agreed", traced.agreed)] if traced.agreed else []
-            reasons += [reason for side in local for reason in _beyond_bound(side)][:1]
+            reasons += [one for pair in (local, local[::-1]) for one in _beyond_bound(*pair)][:1]
         else:
             calls = [] if traced is None else list(traced.unseen[:1])
             reasons += [VerdictReason("calls", {"reason": reason}) for reason in calls]
@@ -161,9 +161,11 @@ def _open_reasons(
     return reasons + [reason for reason in _unseen_reasons(local[1]) if reason not in reasons]
 
 
-def _beyond_bound(local: LocalTruth) -> list[VerdictReason]:
-    """An op that breaks its bound without being another definition: no curve can excuse it."""
-    breaking = [judgement for judgement in local.wrong if not judgement.redefined]
+def _beyond_bound(local: LocalTruth, other: LocalTruth | None = None) -> list[VerdictReason]:
+    """An op that breaks its bound without being another definition: no curve can excuse it. Not
+    one that the `other` run computes as badly, for a cause that is known."""
+    alike = {(one.op, one.cause) for one in other.wrong if one.coarse} if other else ()
+    breaking = [j for j in local.wrong if not j.redefined and (j.op, j.cause) not in alike]
     return [
         VerdictReason("beyond", {
             "where": judgement.worst, "op": judgement.op, "cause": judgement.cause,

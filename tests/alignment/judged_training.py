@@ -12,7 +12,6 @@ from functools import partial, reduce
 import torch
 from capture import Capture
 from torch.nn.functional import normalize
-from torch.nn.functional import scaled_dot_product_attention as attend
 
 torch.set_num_threads(1)
 nn = torch.nn
@@ -187,7 +186,6 @@ TRAININGS = {
     "clamped": {"train": clamped(0.01)},
     "clamped_less": {"train": clamped(0.02)},
     "averaged": {"model": lambda: mlp(nn.BatchNorm1d(8))},
-    "averaged_faster": {"model": lambda: mlp(nn.BatchNorm1d(8, momentum=0.5))},
     "average_kept": {"model": lambda: mlp(nn.BatchNorm1d(8).eval())},
     "frozen": FROZEN,
     "spaced": {"steps": [0, 2]},
@@ -202,8 +200,6 @@ TRAININGS = {
     "offset": {"train": lambda model, *rest: plain(lambda x, y: model(x, y) + 0.01, *rest)},
     "mixed": {"model": lambda: mlp(loss=mixed)},
     "velocity": {"model": lambda: mlp(loss=partial(mixed, velocity=True))},
-    "seen": around(lambda _, x: attend(*[x[None, None]] * 3, torch.ones(6, 6).tril() > 0)[0, 0]),
-    "wider": around(lambda _, x: attend(*[x[None, None]] * 3, torch.ones(6, 6).tril(1) > 0)[0, 0]),
     "cosines": around(lambda _, x: normalize(x) @ normalize(x.flip(1)).T @ x),
     "products": around(lambda _, x: x @ x.flip(1).T @ x),
     "less": around(lambda _, x: x - reduce(lambda y, _: y.sin(), range(30), x)),

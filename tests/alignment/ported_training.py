@@ -42,9 +42,9 @@ class Block(nn.Module):
 
     def turned(self, x, angles):
         if self.how == "pairs":
-            (a, b), angles = (x[..., 0::2], x[..., 1::2]), angles[..., :4]
-            c, s = angles.cos(), angles.sin()
-            return torch.stack((a * c - b * s, b * c + a * s), -1).flatten(-2)
+            turns = torch.polar(torch.ones(LENGTH, 4), angles[..., :4])
+            z = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * turns
+            return torch.view_as_real(z).flatten(-2)
         a, b = x.chunk(2, -1)
         other = torch.cat((b, -a), -1) if self.how == "other_sense" else torch.cat((-b, a), -1)
         return x * angles.cos() + other * angles.sin()
@@ -76,7 +76,10 @@ class Block(nn.Module):
         q, k, v = (part.view(*x.shape[:2], HEADS, -1).transpose(1, 2) for part in parts)
         k, v = (v, k) if how == "values" else (k, v)
         angles = self.angles()
-        y = self.attend(self.turned(q, angles), self.turned(k, angles), v)
+        heads = [self.turned(q, angles), self.turned(k, angles), v]
+        if how == "viewed":  # where they are to be transposed
+            heads = [part.mT.reshape(part.shape) for part in heads]
+        y = self.attend(*heads)
         y = y.transpose(1, 2).reshape(x.shape)
         x = x + (y @ self.o.weight if how == "untransposed" else self.o(y))
         n = self.after(x)

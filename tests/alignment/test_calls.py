@@ -33,6 +33,7 @@ MISTAKES: dict[str, tuple[str, Any, Any, int]] = {
     "residual": ("left_out", None, None, 2),
     "other_sense": ("constant", 1, -1, 2),  # of a sum, of queries and keys, on one line
     "interleaved": ("order", None, None, 1),  # rotary pairs of neighbours, in one block
+    "viewed": ("order", None, None, 2),  # queries, keys and values in another order
     "reused": ("reused", "blocks.1", "blocks.0", 1),
     "counted": ("constant", 27, 30, 1),  # the loss's sum over a number of words
 }

@@ -22,15 +22,12 @@ SAME = (
 )
 PARTED = {  # right, wrong: step, topic, what the headline says of the wrong run
     ("one", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks instead of their mean"),
-    ("ddp", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks instead of their mean"),
     ("one", "hand_twice"): ("clip", "is {times} times that of A"),
     ("one_masked", "ddp_masked"): ("clip", "{} takes the mean over 2 parts"),
     ("ddp_masked_weighed", "ddp_masked"): ("backward", "{} takes the mean over 2 parts"),
     ("one", "ddp_shard"): ("ranks", "in ddp\\_shard rank 0 and rank 1 read the same rows"),
     ("one", "nobody"): ("clip", "in {} each of 2 ranks keeps its own gradient"),
     ("ddp", "hand_part"): ("clip", "keeps its own gradient of body.2.weight and 1 more"),
-    ("one_masked", "four_ddp_masked"): ("clip", "{} takes the mean over 4 parts"),
-    ("four_ddp", "four_nobody"): ("clip", "in {} each of 4 ranks keeps its own gradient"),
 }
 TURNED = [  # a run tries one order of each pair
     (names, turned)

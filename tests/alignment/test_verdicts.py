@@ -16,6 +16,7 @@ from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise, compared, representative
 from refkernels.alignment.question import Place
 from refkernels.alignment.run import Run
+from refkernels.alignment.traced import CallComparison
 from refkernels.alignment.verdict import decide
 from refkernels.reporting.alignment import page
 from refkernels.training import curves
@@ -46,6 +47,9 @@ def test_an_op_beyond_its_bound_rules_out_the_verdict_same() -> None:
         verdict = decide((), (right, LocalTruth((judgement,), (), ())), NONE, pair, CURVE)
         assert verdict.word == "undecidable"
         assert [reason.word for reason in verdict.reasons] == ["beyond"]
+    both, calls = [LocalTruth((narrow,), (), ())] * 2, CallComparison(0, (), True, ())
+    assert decide((), (both[0], both[1]), NONE, pair, None, traced=calls).word == "same"
+    assert decide((), (right, both[0]), NONE, pair, None, traced=calls).word == "undecidable"
 
 
 @pytest.mark.parametrize("name", [name for name, op in registry.ops().items() if op.definition])

@@ -195,7 +195,7 @@ def operands(kind, call, near):
             edit = {call.index: with_arguments({key: other})}
             if kind == "order":  # whoever reads it
                 edit = wherever(run, {slot: other})
-                told["order"] = order(mine, other)
+                told["order"] = order(near.side, mine, other)
             yield told, edit
         for other_key, _, other in given[j + 1 :] if kind == "exchanged" else ():
             pair = {"edit": kind, "argument": name}
@@ -213,11 +213,24 @@ def operands(kind, call, near):
                 yield {**told, "b": place}, {call.index: with_arguments({key: made})}
 
 
-def order(mine, its):
-    """How one axis of `its` reads that of `mine`, or its shape, as text."""
+def reordered(kind, call, near):
+    """All values that the other program reads in another order: heads of queries, keys, values."""
+    run = near.runs[0]
+    places = [(p[1], v) for p, v in near.values if isinstance(p, tuple) and p[0] == "order"]
+    same = {id(v) for s, v in places if torch.equal(v, run.values[s])}  # in some view of them
+    orders = {s: v for s, v in places if id(v) not in same and v.shape == run.values[s].shape}
+    for slot in run.needs[call.index] if len(orders) > 1 else ():
+        for mine in orders.keys() & near.side.origins(slot):
+            shown = order(near.side, run.values[mine], orders[mine])
+            yield {"edit": "order", "a": mine, "order": shown}, wherever(run, orders)
+
+
+def order(side, mine, its):
+    """How one axis of `its` reads that of `mine`, or its shape, as text; in B, that of A's."""
+    mine, its = (mine, its) if side.first else (its, mine)
     for axis in range(mine.dim()) if mine.shape == its.shape else ():
         x, y = (v.double().movedim(axis, 0).reshape(v.shape[axis], -1) for v in (mine, its))
-        far = torch.cdist(y, x)
+        far = torch.cdist(y, x, compute_mode="donot_use_mm_for_euclid_dist")
         nearest, index = far.min(1)
         if len(x) > 1 and float(nearest.max()) <= 1e-9 * float(x.norm()):
             shown = ", ".join(map(str, index[:8].tolist())) + (", ..." if len(x) > 8 else "")
@@ -307,8 +320,11 @@ def left_out(kind, call, near, depth=6):
         seen.update(slots)
         for slot in dict.fromkeys(slots):
             value = run.values[slot]
-            if value.shape == shape and value.dtype == run.values[target].dtype:
-                yield {"edit": "left_out", "b": slot}, {call.index: with_result(value)}
+            wide = all(n in (1, m) for n, m in zip(value.shape[::-1], shape[::-1]))
+            fits = value.shape == shape or (wide and 0 < value.dim() <= len(shape))
+            if fits and value.dtype == run.values[target].dtype:
+                whole = value.expand(shape)
+                yield {"edit": "left_out", "b": slot}, {call.index: with_result(whole)}
         level = [run.made[slot][0] for slot in slots if isinstance(run.made[slot], tuple)]
 
 
@@ -321,6 +337,7 @@ def boundary(side, other, its, shown):
             moved.update(other.run.slots[call.index])
         for slot in other.run.needs[call.index]:
             value = other.run.values[slot]
+            value = torch.cat((value.real, value.imag), -1) if value.is_complex() else value
             if slot not in its:
                 by_shape = {}
                 for mine in side.index.find(other.told[slot], value):

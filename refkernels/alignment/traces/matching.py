@@ -16,6 +16,7 @@ SAME = 1e-9  # relative difference of sums that float64 leaves between two ways 
 
 
 def flat(value):
+    value = torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
     return value.detach().double().resolve_neg().reshape(-1).numpy()  # its sums are NumPy's: faster
 
 

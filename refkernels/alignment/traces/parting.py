@@ -23,10 +23,11 @@ KINDS = {
     "omitted": edits.operands, "constant": edits.constants, "number": edits.constants,
     "left_out": edits.left_out, "literal": edits.constants, "exchanged": edits.operands,
     "transposed": edits.operands, "order": edits.operands, "regrouped": edits.regrouped,
-    "swapped": edits.swapped, "function": edits.functions, "reused": edits.reused,
-    "operand": edits.operands,
+    "reordered": edits.reordered, "swapped": edits.swapped, "function": edits.functions,
+    "reused": edits.reused, "operand": edits.operands,
 }  # fmt: skip
-SAME = {"constant": ("constant", "number", "literal"), "order": ("order", "regrouped")}
+SAME = {"constant": ("constant", "number", "literal"), "order": ("order", "regrouped", "reordered")}
+CHOSEN = ("function", "left_out", "operand", "swapped")  # whose value one other has by chance
 MORE = ("left_out", "swapped")  # can make more than any one value in the place of another
 
 
@@ -117,7 +118,7 @@ def search(pair, side, other, sinks, sinks_of_other, kinds, like=None):
             hits, whole = made(edit) if made(edit, REACH)[0] else ((), False)
             told_first = other.told[min(hits)] if hits else None
             behind = (s in sinks_of_other or not alike(other.told[s], told_first) for s in hits)
-            if kind == "function" and not any(behind):  # nor is it a result
+            if kind in CHOSEN and not any(behind):  # nor is it a result
                 continue
             if (score := (len(hits), turn[kind])) > bests[whole][1]:
                 bests[whole] = (told, edit), score
@@ -213,7 +214,7 @@ def compare(path_a, path_b):
     sides = []
     for run, path in (("A", path_a), ("B", path_b)):
         try:
-            sides.append(Side(RecordedProgram(path)))
+            sides.append(Side(RecordedProgram(path), run == "A"))
             record["unseen"] += [{"run": run, "reason": reason} for reason in unseen(sides[-1])]
         except Unseen as reason:
             record["unseen"].append({"run": run, "reason": str(reason)})
@@ -313,12 +314,13 @@ def differences(pair, sinks_of, found, rounds=ROUNDS):
         if all(map(is_replacement, forms.values())):
             if opened(pair, mine, its):
                 continue
-            forms[b] = search(pair, b, a, sinks_b, sinks_a, ("left_out",))
+            forms[b] = search(pair, b, a, sinks_b, sinks_a, ("left_out", *SAME["order"]))
         if not is_replacement(forms[b]):
             told, edit = forms[b]
-            one = described(pair, b, {**told, "edit": "added"}, first)
+            kind = told["edit"]
+            one = described(pair, b, {**told, "edit": kind.replace("left_out", "added")}, first)
             found += [one] if one not in found else []
-            again = b, ("left_out",), told["call"]
+            again = b, SAME.get(kind, (kind,)), told["call"]
             b.edits.update(edit)
             pair.refresh(b)
             continue

@@ -9,8 +9,8 @@ from rows import joined
 class Side:
     """One program: its run under edits, the sums of its values, their index."""
 
-    def __init__(self, program):
-        self.program, self.edits, self.tables = program, {}, {}
+    def __init__(self, program, first=True):
+        self.program, self.first, self.edits, self.tables = program, first, {}, {}
         self.refresh()
 
     def refresh(self, opened=()):

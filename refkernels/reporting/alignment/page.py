@@ -58,7 +58,8 @@ def headline(alignment: Record, lang: str = "en") -> str:
     """The verdict in a sentence or two."""
     words, verdict, end = words_of(lang), alignment["verdict"], _alone(alignment)
     if verdict["word"] == "same":
-        return words[f"same{end}"]
+        beyond = any(op["wrong"] for local in alignment["local"] for op in local["ops"])
+        return words["same_beyond" if beyond else f"same{end}"]
     if verdict["word"] == "different":
         first = suspect(verdict["suspects"][0], words)
         return words(f"different{end}", first=first) + words["stop"]
@@ -66,8 +67,8 @@ def headline(alignment: Record, lang: str = "en") -> str:
     sentence = words("undecidable", reasons=words["and"].join(reasons))
     missing = {reason["word"] for reason in verdict["reasons"]}
     helps = not end and not missing & {"saturated", "few", *CUT_OFF}
-    fix = words["fix:curves" if "curves" in missing else "fix:null"]
-    return f"{sentence} {fix}" if helps else sentence
+    fix = "fix:curves" if "curves" in missing else "fix:null"
+    return f"{sentence} {words[fix]}" if helps else sentence
 
 
 def _reason(reason: Record, words: Texts) -> str:
@@ -106,9 +107,9 @@ def _called(difference: Record, words: Texts) -> str:
     if "calls" in details:
         details["calls"] = ", ".join(code(call) for call in details["calls"])
     seen = {name: code(details[name]) for name in ("at", "at_call") if name in details}
-    values = {name: escaped(difference[name]) for name in ("a", "b")}
-    where = {"where": code(difference["where"]), "call": code(details.get("call", ""))}
-    told = words(difference["kind"], **{**details, **values, **where})
+    details |= {name: escaped(difference[name]) for name in ("a", "b")}
+    details |= {"where": code(difference["where"]), "call": code(details.get("call", ""))}
+    told = words(difference["kind"], **details)
     return told + (words("calls:seen", **seen) if seen else "")
 
 
@@ -124,8 +125,7 @@ def _parted(suspected: Record, words: Texts) -> str:
         return words("parted", what=subject, apart=_short(departure["apart"])) + last
     if cause is None:
         return subject
-    details = _several(cause["details"], words)
-    why = words(f"cause:{cause['word']}", run=cause["run"], **details)
+    why = words(f"cause:{cause['word']}", run=cause["run"], **_several(cause["details"], words))
     why += "" if cause["sure"] else words("unsure", other="AB".replace(cause["run"], ""))
     return subject + why
 
@@ -275,7 +275,7 @@ def _roundest(low: float, high: float) -> str:
     for digits in range(1, 17):
         text = f"{middle:.{digits}g}"
         if low <= float(text) <= high:
-            return text
+            return text if digits > 6 else f"{float(text):g}"
     return f"{middle:.17g}"
 
 
