@@ -17,6 +17,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import BINARY32, Format
 from refkernels.contexts import functions
+from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import RoundedArithmetic, RoundedValue, data
 
@@ -51,20 +52,17 @@ class NarrowFunctions(RoundedArithmetic):
         return self.value(functions.rounded(name, argument, BINARY32))
 
 
-class OtherFunction(RoundedArithmetic):
-    """Arithmetic in `format` with another function of float64 arrays for the one called `instead`
-    (exp, log, …); `options` as in `RoundedArithmetic`."""
+class OtherFunction(Doubles):
+    """Binary64, with another function of arrays for the one called `instead` (exp, log, …)."""
 
-    def __init__(
-        self, format: Format | str, instead: str, function: Callable[[Any], Any], **options: Any
-    ) -> None:
-        super().__init__(format, **options)
+    def __init__(self, instead: str, function: Callable[[Any], Any]) -> None:
+        super().__init__()
         self._instead, self._function = instead, function
 
     def primitive(self, name: str, a: Value) -> RoundedValue:
         if name != self._instead:
             return super().primitive(name, a)
-        return self.value(self._function(data(a).astype(np.float64)))
+        return self.value(self._function(data(a)))
 
 
 class Flushed(RoundedArithmetic):

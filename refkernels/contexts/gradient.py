@@ -98,7 +98,8 @@ class Gradient(Context):
             for argument, share in zip(current.arguments, current.pull(g), strict=True):
                 if share is None or id(argument) not in wanted:
                     continue
-                share = _unbroadcast(below, share, argument.shape)
+                if share.shape != (shape := argument.value.shape):
+                    share = _unbroadcast(below, share, shape)
                 sum_so_far = gathered.get(id(argument))
                 gathered[id(argument)] = (
                     share if sum_so_far is None else below.add(sum_so_far, share)
@@ -194,7 +195,7 @@ def _dependent(order: Sequence[Taped], inputs: Sequence[Value]) -> set[int]:
     """The identities of the inputs and of the nodes that depend on them."""
     dependent = {id(value) for value in inputs}
     for current in order:
-        if any(id(argument) in dependent for argument in current.arguments):
+        if not dependent.isdisjoint(map(id, current.arguments)):
             dependent.add(id(current))
     return dependent
 

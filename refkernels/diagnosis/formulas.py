@@ -21,6 +21,7 @@ import numpy as np
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, BINARY64, working_format
+from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.working import Network, RoundedArithmetic, ScanOrder
 from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.edits.screen import Screen
@@ -70,7 +71,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     wrong_ways = list(faults(problem))
     for fault, formula in wrong_ways:
         affected = fault.changed(outputs)
-        far = not fault.unstable and is_far(problem, affected, formula)
+        far = not fault.unstable and if_far(problem, affected, formula)
         for settings, answer in () if far else _computed(problem, formula):
             name = _name(fault.cause.replace("_", " "), settings)
             family += _tried(affected, fits, answer, fault.cause, name, harmless, fault.details)
@@ -223,28 +224,27 @@ class _Reordered(RoundedArithmetic):
         return super()._sum(terms, factors)
 
 
-def screened(problem: Problem, formula: Any) -> Answer:
-    """A formula's answer as float64 gives it, without a bound: what is far from it needs none."""
+def if_far(
+    problem: Problem, outputs: Arrays, formula: Any, asked: Problem | None = None
+) -> Answer | None:
+    """A formula's answer, or that to another question that was `asked`, as float64 gives it: where
+    no output comes near it, in any order of its sums, it needs no bound. None where one does."""
+    if not outputs or problem.op.elementwise or problem.format.p > BINARY32.p:
+        return None
+    question = asked or problem
 
     def find() -> Answer:
-        values = problem.computed(formula, format=BINARY64)
+        values = question.computed(formula, Doubles(), BINARY64)
         reference = {n: Enclosure(v.astype(float), 0.0, 0.0) for n, v in values.items()}
-        return Answer(reference, {}, Later(lambda: problem.computed(formula)))
+        return Answer(reference, {}, Later(lambda: question.computed(formula)))
 
-    return problem.once((screened, formula), find)
-
-
-def is_far(problem: Problem, outputs: Arrays, formula: Any) -> bool:
-    """Whether no output comes near to a formula's answer, in any order of its sums."""
-    if not outputs or problem.op.elementwise or problem.format.p > BINARY32.p:
-        return False
-    answer = screened(problem, formula)
+    answer = question.once((if_far, formula), find)
     for name, got in outputs.items():
         shaped = got.size > 1 and answer.reference[name].shape == got.shape  # a number is one draw
         error = over_plain(problem, name, got, answer) if shaped else None
         if error is None or error <= UNUSUAL**2:
-            return False
-    return True
+            return None
+    return answer
 
 
 def _order_agreement(

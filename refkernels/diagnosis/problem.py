@@ -29,7 +29,8 @@ Arrays = Mapping[str, Array]
 Doubles = npt.NDArray[np.float64]
 T = TypeVar("T")
 READABLE = 1 << 17  # elements of all inputs, up to which hundreds of formulas are read whole
-_KEPT = 1 << 14  # elements of the inputs, up to which answers to other questions are kept
+_KEPT = 1 << 16  # elements of the inputs, up to which answers to other questions are kept
+_SMALL = 1 << 14  # elements of a function's x, whose axes are seen
 
 
 class Later(Mapping[str, Array]):
@@ -150,7 +151,7 @@ class Problem:
         """The formulas of the op; a function's see the axes of a small x."""
         from refkernels.ops.function_formulas import definition
 
-        axes = self.inputs["x"].ndim if self.op.function and self.size <= _KEPT else 0
+        axes = self.inputs["x"].ndim if self.op.function and self.size <= _SMALL else 0
         return definition(self.op, axes)
 
     def judging(self, answers: Arrays) -> Problem:

@@ -12,7 +12,7 @@ from refkernels.contexts import least as lowest
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound, Unstored
 from refkernels.contexts.common_errors import CommonErrors, says_little
-from refkernels.contexts.composed import Composed, OtherFunction
+from refkernels.contexts.composed import Composed
 from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
@@ -57,7 +57,6 @@ ARITHMETICS: dict[str, Any] = {
     "": lambda format, **how: RoundedArithmetic(working_format(format), format, **how),
     "narrow": RoundedArithmetic,
     "composed": Composed,
-    "other function": OtherFunction,
     "tensor cores": TensorCores,
     "signed zeros": SignedZeros,
 }

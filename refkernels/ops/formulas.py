@@ -279,8 +279,7 @@ class Formulas:
         """The answer of a kernel that computes a formula in the format, 16 bits in binary32;
         `options` are those of `contexts.RoundedArithmetic`, and of the arithmetic: "narrow", every
         intermediate result rounded to a format of 16 bits; "composed", the same, but each op
-        computes in binary32; "other function", the option `function` in the place of the
-        function called `instead`; "tensor cores", matrix products as matrix instructions add them;
+        computes in binary32; "tensor cores", matrix products as matrix instructions add them;
         "signed zeros", in binary64 with `made` for zeros that have no sign. Or the arithmetic is a
         `RoundedArithmetic` context, whatever the format."""
         question, target = self.question(direction, inputs, params), formats.get(format)

@@ -130,7 +130,7 @@ EVERY = [
     *(B, R, Arb(100), RoundedArithmetic("float32"), Gradient(B)),
     *(DoubleDouble(), Bound("float32"), CommonErrors("float32"), Amplification(), Record()),
     *(Shuffled(0), Unbounded(), Doubles(), Unstored("bfloat16")),
-    *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
+    *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("exp", np.exp)),
     *(Flushed("float32"), Reachable("float32"), SignedZeros(), TensorCores("bfloat16")),
     *(FastFunctions("float32", COMPILED["Triton"]), Signs()),
 ]

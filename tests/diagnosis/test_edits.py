@@ -15,8 +15,7 @@ from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits import names, rules
 from refkernels.diagnosis.edits.blocks import in_one_block
 from refkernels.diagnosis.edits.catalogue import KeyOf
-from refkernels.diagnosis.edits.names import formula_of
-from refkernels.diagnosis.edits.rules import RULES, edits_of
+from refkernels.diagnosis.edits.findings import told
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.edits.solved import KINDS
 from refkernels.diagnosis.explain import one_kernel
@@ -57,7 +56,7 @@ def test_the_axis_of_a_formula_is_told_as_the_user_s() -> None:
 
 
 def test_every_edit_has_words() -> None:
-    assert {kind for kind, _, _ in RULES} | set(KINDS) | names.causes() <= set(CAUSES)
+    assert {kind for kind, _, _ in rules.RULES} | set(KINDS) | names.causes() <= set(CAUSES)
 
 
 def test_second_edits_that_differ_are_told_by_the_first_of_them() -> None:
@@ -86,18 +85,19 @@ def test_the_key_of_an_edit_s_own_nodes_reads_each_once() -> None:
     assert KeyOf({}.__getitem__).of_node(node) == KeyOf({}.__getitem__).of_node(node)
 
 
-@pytest.mark.parametrize("op", ["softmax", "attention", "selu", "soft_cross_entropy", "adafactor"])
-def test_every_edit_is_found_again_in_another_graph_of_its_formula(op: str) -> None:
-    """Each has an identity of its own, and text that names its place."""
-    case = next(iter(registry.get(op).cases()))
-    arrays, params = case.build("float32")
+@pytest.mark.parametrize("way", ["softmax", "attention", "selu", "adafactor", "batch_norm welford"])
+def test_every_edit_is_found_again_in_another_graph_of_its_formula(way: str) -> None:
+    """Each has an identity of its own, and words."""
+    op, _, form = way.partition(" ")
+    arrays, params = next(iter(registry.get(op).cases())).build("float32")
     inputs = {name: arrays[name] for name in registry.get(op).takes("forward") if name in arrays}
     outputs = registry.get(op).plain("forward", inputs, params, "float32")
-    ours, theirs = (Screen(one_kernel(op, inputs, outputs, params)[0], outputs) for _ in (1, 2))
-    edits = edits_of(ours.program)
+    problem = one_kernel(op, inputs, outputs, params)[0]
+    ours, theirs = (Screen(problem, outputs, form) for _ in (1, 2))
+    edits = rules.edits_of(ours.program)
     known = {(edit.identity(ours.program), edit.number) for edit in edits}
     assert len(known) == len(edits) > 20
-    assert all(formula_of(edit.place) for edit in edits)
+    assert all(told(edit, ours)[0] for edit in edits)
     shared = [edit for edit in edits if edit.number or (edit.identity(ours.program), 1) in known]
     for edit in (*shared, *edits[::19]):
         found = ours.predicted(edit.changes)

@@ -121,7 +121,8 @@ def told(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
 def _number_added(edit: Edit, screen: Screen) -> float | None:
     """What an edit of a sum adds to it, if that is one number in every row: a first term that is 1
     in each, counted twice, is a 1 that is added."""
-    if edit.family != "reduction" or list(edit.changes) != [edit.place]:
+    two_numbers = edit.place.op == "welford"  # a mean and a sum of squares
+    if edit.family != "reduction" or list(edit.changes) != [edit.place] or two_numbers:
         return None
     other, own = screen.value_of(edit.place, edit.changes), screen.value_of(edit.place)
     added = np.unique(other - own) if np.shape(other) == np.shape(own) else own[:0]

@@ -100,7 +100,7 @@ class Observation:
             powers = (size.view(np.int64) & EXPONENT).view(float) * 2.0 ** (1 - self.format.p)
             unit = np.maximum(powers, self.format.min_subnormal) * self.units
             bits = np.log2(1.0 + np.abs(self.got - predicted) / unit)
-        if np.isfinite(bits).all():
+        if math.isfinite(bits.sum()):
             return bits
         same = (self.got == predicted) | (np.isnan(self.got) & np.isnan(predicted))
         return np.where(same, 0.0, np.where(np.isfinite(bits), bits, _SPECIAL))
@@ -314,10 +314,11 @@ class Screen:
     def _named(self, values: list[Any]) -> Predicted:
         outputs = dict(zip(self.question.shapes, values, strict=False))
         return {
-            name: np.broadcast_to(outputs[name], self.shape_of(name)).reshape(-1)[
+            name: (y if y.shape == shape else np.broadcast_to(y, shape)).reshape(-1)[
                 self.looked_at.get(name, ...)
             ]
             for name in self.names
+            for y, shape in [(outputs[name], self.shape_of(name))]
         }
 
     def computed(self, graph: Graph, xp: RoundedArithmetic, changes: Edits) -> Predicted:
@@ -460,7 +461,7 @@ class _Reader:
         self.xp.tape = functools.cache(_Tape)
         inputs = {name: data(value) for name, value in values_of(given)}
         self.reader = Reader(self.xp, program.graph.arrays, inputs)
-        self.plans: dict[Any, Any] = {}  # by what is edited, and what edits read
+        self.plans: dict[Any, list[Node]] = {}  # by what is edited, and what edits read
 
     def outputs(self, changes: Edits) -> list[Any]:
         def formula(xp: Any, /, **given: Any) -> Any:
@@ -476,12 +477,10 @@ class _Reader:
         self.known = self.known or self.reader.read(graph.nodes, {}, {})
         key = *changes, *(change.operands for change in changes.values())
         if key not in self.plans:
-            changed = affected(self.program.users, changes)
-            known = {node: value for node, value in self.known.items() if node not in changed}
-            wanted = [node for node in graph.outputs if node]
-            self.plans[key] = in_order(wanted, lambda n: needed(n, changes), known), known
-        order, known = self.plans[key]
-        values = self.reader.read(order, known, changes)
+            known = self.known.keys() - affected(self.program.users, changes)
+            wanted = (node for node in graph.outputs if node)
+            self.plans[key] = in_order(wanted, lambda n: needed(n, changes), known)
+        values = self.reader.read(self.plans[key], self.known, changes)
         return [None if node is None else values[node] for node in graph.outputs]
 
 

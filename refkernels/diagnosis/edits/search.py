@@ -28,7 +28,6 @@ from refkernels.diagnosis.edits.solved import (
     KINDS,
     WORSE,
     Knob,
-    SoughtOutput,
     knobs,
     pointed,
     solve,
@@ -323,7 +322,8 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     by_row = screen.question.rows_of[output] and knob.ordered.size
     of_row = math.prod(screen.shape_of(output)) / max(len(screen.rows), 1)
     alike = of_row if by_row else 1.0  # with a row's roundings
-    solution = solve(knob, SoughtOutput(seen, predict, rounding, WORSE * alike))
+    most = screen.before[0][output]  # a first edit may make it worse
+    solution = solve(knob, seen, predict, rounding, WORSE * alike, most)
     if solution is None:
         return None
     value = solution.told

@@ -43,6 +43,7 @@ _LIMITED = frozenset(
 _REFINEMENTS, _PARTS = 60, 6
 _FAR = 4.0  # times the largest size: a limit beyond it is none
 WORSE = 10.0  # bits: where a value no longer fits
+_DEARER = 1.0  # bits: where the limit of one value comes no nearer
 _OF_ONE = 2.5  # and of each element, where they are few
 _CHANCE = 2.0**-7  # that an interval holds a number of so few digits
 _EXPONENT = 7.0  # bits of the binary order of magnitude, and of the sign
@@ -100,17 +101,6 @@ class Knob(NamedTuple):
         """Whether a floor or a ceiling of that size leaves nothing else: it is then a constant."""
         one_sided = self.kind in ("floored", "capped") and self.ordered.size
         return bool(one_sided and (value < self.ordered[-1]) == (self.kind == "capped"))
-
-
-class SoughtOutput(NamedTuple):
-    """An output that a value is solved for. `predict`: the output with a value, or as it is with
-    None; None where there is none. `rounding`: the relative size of a few roundings; `worse`: the
-    bits by which a value costs more that no longer fits."""
-
-    seen: Observation
-    predict: Callable[[float | None], Doubles | None]
-    rounding: float
-    worse: float = WORSE
 
 
 class SolvedNumber(NamedTuple):
@@ -270,60 +260,72 @@ def pointed(knob: Knob, errors: Doubles) -> float:
     return float(np.max(means[steps], initial=0.0)) / (float(errors.std()) or 1.0)
 
 
-def solve(knob: Knob, target: SoughtOutput) -> SolvedNumber | None:
+def solve(
+    knob: Knob,
+    seen: Observation,
+    predict: Callable[[float | None], Doubles | None],
+    rounding: float,
+    worse: float = WORSE,
+    most: float = math.inf,
+) -> SolvedNumber | None:
     """The nearest value and its interval; None where no value is much nearer than the present
-    program."""
+    program. `predict`: an output with a value, or without one as it is. `rounding`: the relative
+    size of a few roundings; `worse`: the bits by which a value costs more that no longer fits;
+    `most`: what a value may cost."""
 
     @functools.cache
-    def predict(value: float) -> Doubles | None:
-        return target.predict(value) if math.isfinite(value) else None
+    def predicted(value: float) -> Doubles | None:
+        return predict(value) if math.isfinite(value) else None
 
     @functools.cache
     def at(value: float) -> float:
-        known = predict(value)
-        return math.inf if known is None else float(np.sum(target.seen.bits(known)))
+        known = predicted(value)
+        return math.inf if known is None else float(np.sum(seen.bits(known)))
 
-    present = target.predict(None)
-    if present is None or all(_same(predict(start), present) for start in knob.starts):
+    present = predict(None)
+    if present is None or all(_same(predicted(start), present) for start in knob.starts):
         return None  # no value changes anything
-    starts = sorted(knob.starts, key=at)[:_BEST_STARTS]
+    bits, reached = seen.bits(present), list[float]()
+    most, rounded = min(np.sum(bits), most), np.sum(bits[bits <= RIGHT])  # that are right
     if knob.ordered.size > 1:
-        starts = [_between((knob.ordered[1:] + knob.ordered[:-1]) / 2.0, at)]
-    in_steps = _same(*map(predict, (starts[0], starts[0] * (1.0 + 2.0**-30))))
-    bits, reached = target.seen.bits(present), list[float]()
-    most, rounded = np.sum(bits), np.sum(bits[bits <= RIGHT])  # of those that are right
+        middles = (knob.ordered[1:] + knob.ordered[:-1]) / 2.0
+        weakest = float(middles[0])  # if that is dearer, no more than one value is limited
+        starts = [weakest if at(weakest) > most + _DEARER else _between(middles, at)]
+    else:
+        starts = sorted(knob.starts, key=at)[:_BEST_STARTS]
+    in_steps = _same(*map(predicted, (starts[0], starts[0] * (1.0 + 2.0**-30))))
     for start in starts:
-        reached += _newton(target.seen.got, predict, at, start)
-        if at(min(reached, key=at)) > most:
+        reached += _newton(seen.got, predicted, at, start)
+        if at(min(reached, key=at)) >= most:
             break
     best = min((*reached, -reached[-1]), key=at)  # of an even function either sign may be near
     # Both here and there: an eps of 1e-12 counts for nothing, but one of 1e-5 does.
     stepped = in_steps and math.isfinite(knob.present)
-    stepped = stepped and _same(present, target.predict(knob.nudged))
+    stepped = stepped and _same(present, predict(knob.nudged))
     if stepped:
         best = min(best, knob.present, key=at)
     step = (max(knob.starts) - min(knob.starts)) / 8.0
     for share, precision in _IN_STEPS if stepped else _LADDER:
         if at(best) - rounded > share * (most - rounded):
             return None
-        if abs(best - knob.present) <= target.rounding * abs(best):  # kernels round both alike
-            precision = max(precision, target.rounding / 4.0)
+        if abs(best - knob.present) <= rounding * abs(best):  # kernels round both alike
+            precision = max(precision, rounding / 4.0)
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
-    held = target.rounding * abs(best)  # a kernel rounds what it holds
-    worse, step = WORSE if in_steps else target.worse, abs(best) * 2.0**-50 or 2.0**-100
-    there = predict(best)
+    held = rounding * abs(best)  # a kernel rounds what it holds
+    worse, step = WORSE if in_steps else worse, abs(best) * 2.0**-50 or 2.0**-100
+    there = predicted(best)
 
     def fits(value: float) -> bool:
         """Whether it costs hardly more, or moves results by no more than a usual error, which may
         be that of a number that all of them share."""
-        known = predict(value)
+        known = predicted(value)
         if known is None or there is None:
             return False
-        return at(value) <= at(best) + worse or target.seen.apart(there, known, present) <= 1.0
+        return at(value) <= at(best) + worse or seen.apart(there, known, present) <= 1.0
 
     # A factor of 1 - 2^-23 may be a quotient that is truncated.
-    slack = held + target.rounding * abs(knob.present)
+    slack = held + rounding * abs(knob.present)
     near_present = (knob.present + side * slack for side in (-1.0, 0.0, 1.0))
     if (knob.kind == CONSTANT and any(map(fits, near_present))) or not knob.binds(best):
         return None
@@ -345,8 +347,7 @@ def number_in(
     """A number of which an output is a function, and which no node of a program is."""
     place, worse = Node("input", (), None, ()), min(WORSE, _OF_ONE * seen.got.size)
     knob = Knob(CONSTANT, place, lambda v: {}, tuple(starts), {"asked": asked})
-    values = SoughtOutput(seen, lambda v: predict(asked if v is None else v), rounding, worse)
-    return solve(knob, values)
+    return solve(knob, seen, lambda v: predict(asked if v is None else v), rounding, worse)
 
 
 def _same(a: Doubles | None, b: Doubles | None) -> bool:

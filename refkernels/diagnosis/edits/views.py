@@ -19,6 +19,7 @@ import numpy as np
 
 from refkernels import registry
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import BINARY64
 from refkernels.contexts.doubles import Doubles
 from refkernels.diagnosis.edits.indices import by_parts, changes_of
 from refkernels.diagnosis.edits.names import named
@@ -220,9 +221,7 @@ def _computed(op: Op, problem: Problem) -> dict[str, Array]:
     own = {name: value for name, value in problem.params.items() if name in op.params}
     try:
         with np.errstate(all="ignore"):
-            formulas = replace(problem, op=op).definition
-            form, *_ = formulas.of(problem.direction).forms.values()
-            asked = problem.direction, form, problem.inputs, {**op.params, **own}, "float64"
-            return formulas.computed(*asked, Doubles())
+            asked = replace(problem, op=op, params={**op.params, **own})
+            return asked.computed(asked.definition.first(asked.direction), Doubles(), BINARY64)
     except (ValueError, TypeError, KeyError, IndexError):
         return {}

@@ -16,6 +16,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.contexts.composed import OtherFunction
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import LIKE, Fit
 from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction, Variant, moved
@@ -23,8 +24,6 @@ from refkernels.diagnosis.models import libraries
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops.formula import Formula
-
-_LARGEST = 1 << 18  # elements of an output
 
 
 def _functions(format: Format) -> Iterator[tuple[str, str, Callable[[Doubles], Doubles]]]:
@@ -42,19 +41,15 @@ def of_formula(
 ) -> Iterator[Claim | Variant]:
     """The answers of the op's first form with another exp or log, for outputs that are wrong. A
     gradient reads log in the answer that the forward pass stored."""
-    wrong = {
-        output: got
-        for output, got in outputs.items()
-        if not fits[output].ordinary and got.size <= _LARGEST
-    }
+    wrong = {output: got for output, got in outputs.items() if not fits[output].ordinary}
     if not wrong:
         return
     formulas, direction = problem.definition, problem.direction
     first = next(iter(formulas.of(direction).forms.values()))
-    asked = problem.inputs, problem.params, BINARY64, "other function"
+    asked = problem.inputs, problem.params, BINARY64
 
     def read(form: Formula, replaced: str, function: Callable[[Doubles], Doubles]) -> Arrays:
-        return formulas.computed(direction, form, *asked, instead=replaced, function=function)
+        return formulas.computed(direction, form, *asked, OtherFunction(replaced, function))
 
     plain = cache(lambda form, name: read(form, name, getattr(np, name)))
     for cause, name, function in _functions(problem.format):

@@ -14,7 +14,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.formulas import faults, is_far, screened
+from refkernels.diagnosis.formulas import faults, if_far
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Later, Problem
 from refkernels.diagnosis.variants import precision
@@ -27,8 +27,8 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The certified answers of the op's faults."""
     for fault, formula in faults(problem):
         if not fault.unstable:
-            far = is_far(problem, fault.changed(outputs), formula)
-            full = screened(problem, formula) if far else _answer_once(problem, formula)
+            far = if_far(problem, fault.changed(outputs), formula)
+            full = far or _answer_once(problem, formula)
             changed = replace(full, reference=fault.changed(full.reference))
             yield Variant(fault.cause, dict(fault.details or {}), changed)
 

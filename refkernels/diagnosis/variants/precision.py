@@ -23,6 +23,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.transformations import two_sum
+from refkernels.diagnosis.formulas import if_far
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import low_part
@@ -34,6 +35,7 @@ _NEAREST = {"bfloat16": "bf16_inputs", "float16": "fp16_inputs", "float32": "flo
 def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Inputs rounded or truncated to a narrower format: the factors of a product, a function's
     argument, LayerNorm's x (alone or with the cotangent); and then all inputs."""
+    form = problem.definition.first(problem.direction)
     for format in (formats.TF32, formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
         if format is formats.TF32 and not _multiplies(problem):
             continue
@@ -44,8 +46,10 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 continue
             for cause, tie_details, narrow in narrowings(arrays, format):
                 details = {"format": format.name, "inputs": ", ".join(arrays), **tie_details}
+                asked = replace(problem, inputs={**problem.inputs, **narrow})
+                answer = if_far(problem, outputs, form, asked) or problem.ask(narrow)
                 # Invariants hold for the narrowed inputs, not for the given ones.
-                yield Variant(cause, details, replace(problem.ask(narrow), invariant=False))
+                yield Variant(cause, details, replace(answer, invariant=False))
 
 
 def narrowings(arrays: Arrays, format: Format) -> Iterator[tuple[str, dict[str, str], Arrays]]:
