@@ -18,29 +18,29 @@ from refkernels.kernels.trigonometric.tables import PIO2_HIGH, PIO2_LOW
 
 PI = 2 * (Fraction(PIO2_HIGH) + Fraction(PIO2_LOW))
 
-
 PRIMITIVES = {
-    "sin": Primitive(partial(answers.values, FUNCTIONS["sin"]), np.sin),
-    "cos": Primitive(partial(answers.values, FUNCTIONS["cos"]), np.cos),
-    "tan": Primitive(partial(answers.values, FUNCTIONS["tan"]), np.tan),
-    "sinpi": Primitive(partial(answers.values, FUNCTIONS["sinpi"])),
-    "cospi": Primitive(partial(answers.values, FUNCTIONS["cospi"])),
+    name: Primitive(partial(answers.values, FUNCTIONS[name]), getattr(np, name, None))
+    for name in ("sin", "cos", "tan", "sinpi", "cospi")
 }
 
 
 def _sine_of_turns(xp: Any, x: Any, quarters: int = 0) -> Any:
-    """sin(pi x), or cos(pi x) a quarter later, with its exact zeros: x = n + f, |f| <= 1/2."""
-    n = xp.round(x)
-    f = x - n
-    angle = xp.number(HALF) - abs(f) if quarters else f
-    odd = abs(n - 2 * xp.round(n * xp.number(HALF)))
-    return (1 - 2 * odd) * xp.sin(xp.pi() * angle)
+    """sin(pi x), or cos(pi x) a quarter later, with its exact zeros: 2 x = n + f, |f| <= 1/2; n and
+    its half are halved by exact steps."""
+    half, twice = xp.number(HALF), xp.quotient(x, xp.number(HALF))
+
+    def halved(n: Any) -> tuple[Any, Any]:
+        q = xp.round(xp.quotient(n, xp.number(2)))
+        return q, xp.round(n - xp.quotient(q, half))
+
+    n = xp.round(twice)
+    angle, (q, odd) = xp.pi() * (twice - n) * half, halved(n)  # q is even where n is odd
+    s, c = xp.sin(angle), xp.cos(angle)
+    s, c = (c, -s) if quarters else (s, c)
+    return odd * c + (1 - abs(odd)) * (1 - 2 * abs(halved(q)[1])) * s
 
 
-def _cosine_of_turns(xp: Any, x: Any) -> Any:
-    return _sine_of_turns(xp, x, 1)
-
-
+_cosine_of_turns = partial(_sine_of_turns, quarters=1)
 TRUTHS: dict[str, Any] = {"sinpi": _sine_of_turns, "cospi": _cosine_of_turns}
 GRADIENTS: dict[str, Any] = {
     "tan": lambda xp, dy, x: dy * (1 + xp.square(xp.function("tan", x))),

@@ -25,6 +25,9 @@ def test_the_radius_is_the_budgets_and_at_most_half_of_it_is_used(name):
     slopes = trig_ref.backward(name, np.ones(x.size), x)
     assert (slopes.radius <= 2.0**-90 * np.abs(slopes.hi)).all()
     assert worst_escape(name, x, slopes, 1.0) <= 1.0
+    x = np.append(x, [1e5, 1.5 * 2.0**20]) if allowed == kernels.ERROR else x
+    slopes = trig_ref.backward(name, np.ones(x.size, np.float32), x.astype(np.float32))
+    assert (slopes.radius <= 2.0**-46 * np.abs(slopes.hi)).all()
 
 
 def test_multiples_of_one_half_are_exact_with_the_signs_of_ieee_754():
