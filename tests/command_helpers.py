@@ -2,6 +2,15 @@
 
 from typing import Any
 
+from typer.testing import CliRunner
+
+from refkernels.cli.app import app
+
+
+def said(*arguments: object, **options: Any) -> Any:
+    """What the command does with the arguments."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+
 
 def refused(result: Any) -> str:
     """The one sentence of a refusal."""

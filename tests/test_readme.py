@@ -1,6 +1,6 @@
 """The tables and figures of README.md and docs/ are those of the results that are kept."""
 
-import importlib.util
+import importlib
 import json
 import re
 import sys
@@ -12,12 +12,8 @@ from refkernels.records import codec
 from refkernels.reporting.reading import read_records
 
 ROOT = Path(__file__).parent.parent
-SPEC = importlib.util.spec_from_file_location("write_readme", ROOT / "tools" / "write_readme.py")
-assert SPEC is not None
-assert SPEC.loader is not None
 sys.path.append(str(ROOT / "tools"))
-write_readme = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(write_readme)
+write_readme = importlib.import_module("write_readme")
 
 
 @pytest.mark.parametrize("name", write_readme.PAGES)

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from command_helpers import said
 from presence import missing
-from typer.testing import CliRunner
 
 from refkernels import registry
 from refkernels.arithmetic import formats
-from refkernels.cli.app import app
 from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Case, Direction
@@ -106,7 +105,7 @@ def test_torch_s_linear_has_its_bias_at_an_end_and_paddle_s_at_the_last(
     AVX-512 adds it last, and another path adds it at an end of the first of two blocks of 128."""
     pinned(target_for(name))
     command = ["reveal", "linear", "--framework", name, "--k", "256", "--n", "768", "--bias"]
-    result = CliRunner().invoke(app, [*command, "--json"])
+    result = said(*command, "--json")
     assert result.exit_code == 0, result.output
     tree = json.loads(result.stdout)
     assert tree["replay"]["equal"] == tree["replay"]["outputs"] == 32 * 768

@@ -23,16 +23,8 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import LOW, to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, Format
 from refkernels.arithmetic.matrix_instructions import NO_CORE
-from refkernels.contexts.tensor_cores import (
-    BINARY8,
-    CORES,
-    FLOAT8,
-    SPLITS,
-    Multiplication,
-    TensorCores,
-    multiplications,
-    narrow_accumulators,
-)
+from refkernels.contexts import tensor_cores
+from refkernels.contexts.tensor_cores import CORES, SPLITS, Multiplication, TensorCores
 from refkernels.diagnosis import evidence, orders, products
 from refkernels.diagnosis.edits import exponentials, identities
 from refkernels.diagnosis.edits.screen import Screen
@@ -86,7 +78,7 @@ def _with_all_bits(
     factors = product.a, product.b
     ways = [
         (architecture, how)
-        for architecture, how in multiplications(_digits(*factors), product.terms)
+        for architecture, how in tensor_cores.multiplications(_digits(*factors), product.terms)
         if how.stored is None or _adds(product, how.length)
     ]
     if not truth.ordinary:
@@ -149,8 +141,8 @@ def run(how: Multiplication, product: Product, got: Array) -> Array:
 
 def by_name(name: str, product: Product) -> Multiplication | None:
     """The way to multiply that has this name."""
-    ways = list(multiplications(_digits(product.a, product.b), product.terms))
-    ways += [("", how) for format in _NARROW for how in narrow_accumulators(format, True)]
+    ways = list(tensor_cores.multiplications(_digits(product.a, product.b), product.terms))
+    ways += [("", how) for f in _NARROW for how in tensor_cores.narrow_accumulators(f, True)]
     return next((how for architecture, how in ways if how.name(architecture) == name), None)
 
 
@@ -159,7 +151,7 @@ def _accumulators(product: Product, got: Array) -> Iterator[Multiplication]:
     own = formats.of(got)
     for format in (own,) if own in _NARROW else _NARROW:
         if _can_give(got, product, own, format):
-            accumulators = narrow_accumulators(format, own != format)
+            accumulators = tensor_cores.narrow_accumulators(format, own != format)
             yield from (how for how in accumulators if _adds(product, how.core.k))
 
 
@@ -233,7 +225,7 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
     for plain, multiplied, few in _multiplying(problem, output, format):
         error_of_sums = np.median(np.abs(to_float64(plain) - exact)[asked])
         far = dict[str, bool]()
-        for architecture, how in _ways(BINARY8 if few else _digits(*factors), factors):
+        for architecture, how in _ways(tensor_cores.BINARY8 if few else _digits(*factors), factors):
             tried += 1
             if how.split and how.split not in far:
                 summed = to_float64(multiplied(Multiplication(NO_CORE, how.split)))
@@ -272,7 +264,7 @@ def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
 def _ways(digits: int, factors: list[Array]) -> Iterator[tuple[str, Multiplication]]:
     """Those of factors of so many digits; where some have few, with those that are computed in
     fewer, too."""
-    yield from multiplications(digits, 0)
+    yield from tensor_cores.multiplications(digits, 0)
     few = any(a.dtype in LOW or a.dtype.name in ("bfloat16", "float16") for a in factors)
     computed = (name for name, split in SPLITS.items() if few and split.computed)
     yield from (("hopper", Multiplication(CORES["hopper"], name)) for name in computed)
@@ -294,9 +286,9 @@ def _multiplying(
             answer: Arrays = problem.once((_multiplying, form, how, format), find)
             return answer[output]
 
-        ways = Multiplication(FLOAT8["hopper"]), Multiplication(NO_CORE)
+        ways = Multiplication(tensor_cores.FLOAT8["hopper"]), Multiplication(NO_CORE)
         if not evidence.same(*map(read, ways)).all():  # the way to multiply changes it
-            few = float8 and computed(first) is not None and first.digits <= BINARY8
+            few = float8 and computed(first) is not None and first.digits <= tensor_cores.BINARY8
             yield computed()[output], read, few
 
 
@@ -315,7 +307,9 @@ def _forms(problem: Problem, output: str) -> Iterator[Any]:
 def _digits(*factors: Array) -> int:
     """The most that a factor has; arrays of integers have none."""
     floats = [a for a in factors if a.dtype.kind not in "iub"]
-    return max((BINARY8 if a.dtype in LOW else formats.of(a).p for a in floats), default=24)
+    return max(
+        (tensor_cores.BINARY8 if a.dtype in LOW else formats.of(a).p for a in floats), default=24
+    )
 
 
 def _cause(how: Multiplication, *factors: Array) -> tuple[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ harmless hypothesis, or else from the right answer, rounded once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,15 +23,9 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import code_lengths, units
+from refkernels.diagnosis import hypothesis as told
 from refkernels.diagnosis.fit import LIKE, Fit, same
-from refkernels.diagnosis.hypothesis import (
-    HARMLESS,
-    Candidate,
-    Claim,
-    Evidence,
-    Outcome,
-    Prediction,
-)
+from refkernels.diagnosis.hypothesis import HARMLESS, Candidate, Claim, Evidence, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 
@@ -123,7 +117,7 @@ def by_bits_or_errors(problem: Problem, trial: Tried, truth: Fit, got: Array) ->
     if trial.fits or model is None or not errors_alike(problem, claim.output, got, model):
         return trial
     equal = int(np.count_nonzero(same(got, model)))
-    outcome = Outcome(True, equal, got.size, truth.over_bound)
+    outcome = told.Outcome(True, equal, got.size, truth.over_bound)
     return replace(trial, claim=replace(claim, prediction=Prediction(outcome=outcome)), fits=True)
 
 
@@ -171,17 +165,28 @@ class Observed:
             return replace(self, units=self.units.as_one()).bits_of(candidate)
         most = np.inf if not one or 0.0 < abs(to_float64(self.got).flat[0]) < np.inf else units.CAP
         if candidate.exact:
-            return self._of_model(candidate, prediction).clip(max=most)
+            gained = self._of_model(candidate, prediction).clip(max=most)
+            return gained if prediction.answer is None else self._once(gained, np.isinf)
         assert prediction.answer is not None
         length = code(self.problem, self.got, self.truth.output, prediction.answer, self.units)
         differ = np.logical_not(same(prediction.bits, self.right))
         if prediction.against is not None:
             differ &= np.logical_not(same(self.got, prediction.against))
+        # In floats any number is far from 0: one inside the bound speaks for no other question.
+        owed = (self.right == 0.0) & ~wrong_elements(self.problem, self.truth.output, self.got)
         saved = np.where(self.units.chosen(differ), self.lengths - length, 0.0)
+        saved = np.where(self.units.chosen(owed), np.minimum(saved, 0.0), saved)
         gained = self.units.gained(saved).clip(max=most)
-        # Many an edit overflows where the kernel does: what is no number says as much as one unit.
-        special = self.units.any(self.units.chosen(np.isnan(self.got) & np.isfinite(self.right)))
-        share = units.CAP / max(float(np.sum(gained[special])), units.CAP)
+        return self._once(self._once(gained, np.isinf), np.isnan)
+
+    def _once(self, gained: Doubles, special_value: Callable[[Array], Array]) -> Doubles:
+        """Many an edit overflows where the kernel does: special values say as much as one unit, and
+        infinities also which units they are in."""
+        got, right = to_float64(self.got), to_float64(self.right)
+        special = self.units.any(self.units.chosen(special_value(got) & np.isfinite(right)))
+        ways = math.comb(special.size, int(np.count_nonzero(special)))
+        most = units.CAP + (math.log2(ways) if special_value is np.isinf else 0.0)
+        share = most / max(float(np.sum(gained[special])), most)
         return np.where(special, gained * share, gained)
 
     @property

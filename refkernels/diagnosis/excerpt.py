@@ -89,9 +89,7 @@ def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, An
     indices: list[Index] = [(":",) * array.ndim]
     if array.size > WHOLE:
         indices = list(dict.fromkeys(_index(problem, name, place) for place in places))
-    chosen = [
-        array[tuple(slice(None) if axis == ":" else axis for axis in index)] for index in indices
-    ]
+    chosen = [array[tuple(np.s_[:] if k == ":" else k for k in index)] for index in indices]
     if sum(values.size for values in chosen) > MOST:
         return None
     return {
@@ -136,9 +134,5 @@ def _element(problem: Problem, answers: Mapping[str, Arrays], place: Place) -> d
         "output": output,
         "index": list(index),
         "exact": exact_text(reference, index),
-        "got": {
-            name: text(arrays[output][index])
-            for name, arrays in answers.items()
-            if output in arrays
-        },
+        "got": {n: text(a[output][index]) for n, a in answers.items() if output in a},
     }

@@ -1,8 +1,8 @@
-"""Cases of ops that are defined by formulas."""
+"""Cases of ops that are defined by formulas: those that an op lists, or some for any signature."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.op import DIRECTIONS, DTYPES, Case, Direction
+from refkernels.arithmetic.formats import Format
+from refkernels.op import DIRECTIONS, DTYPES, Case, Direction, Op
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+_WHOLE = {"bool": np.bool_, "int": np.int64, "low": np.int8}  # by the kind of an input
 
 
 def case(
@@ -54,6 +56,45 @@ def _build(
         for name, array in drawn.items()
     }
     return inputs, dict(params)
+
+
+def of_signature(op: Op) -> list[Case]:
+    """Normal numbers on short axes and on long ones, and large numbers without optional inputs;
+    whole numbers below every length, which may be classes or rows. None with a list of arrays."""
+    assert op.formulas is not None
+    takes = op.formulas.of(op.directions[-1]).signature.takes
+    axes = list(dict.fromkeys(x for argument in takes.values() for x in argument.letters))
+
+    def of(seed: int, regime: str, size: float, shortest: int) -> Case:
+        lengths = {x: int(x) if x.isdigit() else shortest + 2 * k for k, x in enumerate(axes)}
+
+        def arrays(rng: np.random.Generator, dtype: str) -> Arrays:
+            made = {
+                name: size * rng.standard_normal(shape)
+                if argument.kind == "float"
+                else rng.integers(0, min(shortest, 100), shape).astype(_WHOLE[argument.kind])
+                for name, argument in takes.items()
+                if regime == "normal" or not argument.optional
+                for shape in [[lengths[x] for x in argument.letters]]
+            }
+            return without_nan(op, made, op.differentiated or op.inputs, formats.BINARY64)
+
+        given = op.name, regime, lengths, arrays, op.params
+        return case(*given, seed=seed, directions=op.directions)
+
+    if any(argument.several for argument in takes.values()):
+        return []
+    long = min(2 ** (16 // max(len(axes), 1)), 1024)
+    return [of(0, "normal", 1.0, 4), of(1, "normal", 1.0, long), of(2, "large", 8.0, 4)]
+
+
+def without_nan(
+    op: Op, inputs: Mapping[str, Any], names: Iterable[str], format: Format
+) -> dict[str, Any]:
+    """The inputs; where numbers of both signs give NaN, with the sizes of these."""
+    answers = op.plain("forward", inputs, {}, format).values()
+    undefined = any(np.isnan(np.asarray(y, float)).any() for y in answers)
+    return {**inputs, **{n: np.abs(inputs[n]) for n in names if undefined and n in inputs}}
 
 
 def drawn(**described: Any) -> Callable[[np.random.Generator, str], Arrays]:

@@ -7,7 +7,6 @@ nobody changes an array in place. Only the latest few are kept, and only small o
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -16,7 +15,7 @@ from refkernels.ops.canonical import Canonical
 
 _MOST = 16  # questions
 _LARGEST = 1 << 16  # elements of one
-_Kept = OrderedDict[Hashable, tuple[Canonical, tuple[Any, ...]]]
+_Kept = dict[Hashable, tuple[Canonical, tuple[Any, ...]]]
 _kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
 
 
@@ -24,7 +23,7 @@ _kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
 def questions_kept() -> Iterator[None]:
     """Inside the block, this thread keeps its latest questions. No array may change in place."""
     current = _kept.get()
-    token = _kept.set(OrderedDict() if current is None else current)
+    token = _kept.set({} if current is None else current)
     try:
         yield
     finally:
@@ -46,14 +45,13 @@ def canonical_once(
         tuple((name, id(value)) for name, value in inputs.items()),
         tuple((name, type(value), repr(value)) for name, value in params.items()),
     )
-    if key in questions:
-        questions.move_to_end(key)
-        return questions[key][0]
-    question = find()
+    # While the arrays live, no id is used again.
+    known = key in questions
+    question, arrays = questions.pop(key) if known else (find(), tuple(inputs.values()))
     if question.elements <= _LARGEST:
-        questions[key] = question, tuple(inputs.values())  # while these live, no id is used again
+        questions[key] = question, arrays
         if len(questions) > _MOST:
-            questions.popitem(last=False)
+            del questions[next(iter(questions))]
     return question
 
 

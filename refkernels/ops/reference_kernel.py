@@ -19,6 +19,7 @@ from refkernels.arguments import as_list, as_mapping, as_names, as_text
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.question import Certify
 from refkernels.op import Direction, Op
+from refkernels.ops.cases import of_signature
 from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Fault, Formula
 from refkernels.ops.formula_op import formula_op
@@ -138,20 +139,20 @@ def oracle(
     several = as_list(faults, "faults")
     if strange := [fault for fault in several if not isinstance(fault, Fault)]:
         raise TypeError(f"faults holds a {type(strange[0]).__name__}, but it must hold Faults.")
-    return Oracle(
-        formula_op(
-            default_name if name is None else as_text(name, "name"),
-            signature,
-            coupled,
-            forms=forms,
-            backward=None if backward is None else _formulas(backward, "backward"),
-            gradients=None if gradients is None else _among(parsed.takes, gradients, "gradients"),
-            cotangents=_among(parsed.gives, cotangents, "cotangents"),
-            faults=tuple(several),
-            params=defaults,
-            domains=_domains(domains, defaults),
-        )
+    op = formula_op(
+        default_name if name is None else as_text(name, "name"),
+        signature,
+        coupled,
+        forms=forms,
+        backward=None if backward is None else _formulas(backward, "backward"),
+        gradients=None if gradients is None else _among(parsed.takes, gradients, "gradients"),
+        cotangents=_among(parsed.gives, cotangents, "cotangents"),
+        faults=tuple(several),
+        params=defaults,
+        domains=_domains(domains, defaults),
+        cases=lambda: of_signature(op),
     )
+    return Oracle(op)
 
 
 def _formulas(formulas: Any, name: str) -> dict[str, Formula]:

@@ -19,17 +19,9 @@ from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 from refkernels.arithmetic.ladder import Indices, Open
 from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
+from refkernels.ops import formula as ways
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.formula import (
-    Formula,
-    PerOutput,
-    Sliced,
-    TwoStage,
-    Values,
-    Whole,
-    by_output,
-    several,
-)
+from refkernels.ops.formula import Formula, PerOutput, Sliced, TwoStage, Values, Whole
 from refkernels.ops.readings import Reading, needed, restricted_to
 from refkernels.ops.slices import Cut, Slice, cut_of
 
@@ -138,7 +130,7 @@ class Selection:
         blocks = []
         for rows in self._blocks():
             arguments = reading.arguments(self.question.take(rows), params)
-            values = several(formula.statistics(xp, **arguments))
+            values = ways.several(formula.statistics(xp, **arguments))
             blocks.append([xp.broadcast(statistic, (rows.size, 1)) for statistic in values])
         return tuple(xp.concatenate(statistic, axis=0) for statistic in zip(*blocks, strict=True))
 
@@ -227,7 +219,7 @@ class Selection:
         return slices
 
     def _output(self, results: Any, name: str) -> Value:
-        value = by_output(self.question.shapes, results)[name]
+        value = ways.by_output(self.question.shapes, results)[name]
         assert value is not None
         return value
 

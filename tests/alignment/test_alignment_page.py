@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_helpers import said
 
-from refkernels.cli.app import app
 from refkernels.reporting.alignment import html
 from refkernels.reporting.rendered import blocks, inline
 
@@ -14,7 +13,7 @@ from refkernels.reporting.rendered import blocks, inline
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("demo")
-    result = CliRunner().invoke(app, ["align", "--demo", "--out", str(folder)])
+    result = said("align", "--demo", "--out", str(folder))
     assert result.exit_code == 0, result.output
     return result.stdout, folder
 
@@ -69,7 +68,7 @@ def test_names_act_as_neither_html_nor_markdown() -> None:
 
 @pytest.mark.parametrize("words", [["--demo", "somewhere"], []])
 def test_demo_takes_no_folder(words: list[str]) -> None:
-    result = CliRunner().invoke(app, ["align", *words])
+    result = said("align", *words)
     assert result.exit_code == 2
     assert "--demo" in result.stderr
 
@@ -82,6 +81,6 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_judged(
 
     monkeypatch.setattr("refkernels.alignment.align", judged)
     (tmp_path / "file").touch()
-    result = CliRunner().invoke(app, ["align", "run", "--out", str(tmp_path / "file" / "page")])
+    result = said("align", "run", "--out", str(tmp_path / "file" / "page"))
     assert result.exit_code == 2
     assert "file/page cannot be read or written" in result.output

@@ -9,13 +9,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from captured import safetensors, written_by_hand
-from typer.testing import CliRunner
+from command_helpers import said
 
 from refkernels.alignment import align
 from refkernels.alignment.run import CaptureError, Run
 from refkernels.alignment.tensors import TensorFile
 from refkernels.capture import Capture, _repeated, write_safetensors
-from refkernels.cli.app import app
 from refkernels.reporting.alignment import page
 
 HEADERS = [
@@ -155,7 +154,7 @@ def test_a_run_that_was_killed_keeps_its_whole_steps(run: Path) -> None:
     assert "step_000002.safetensors belongs to a step that was not finished" in words
     printed = page.brief(align(run, steps=[0]).to_dict())
     assert "step\\_000002.safetensors belongs to a step that was not finished" in printed
-    answer = CliRunner().invoke(app, ["align", str(whole), str(run), "--step", "0"])
+    answer = said("align", str(whole), str(run), "--step", "0")
     assert (answer.exit_code, "run stopped after 2 steps" in answer.stdout) == (2, True)
 
 

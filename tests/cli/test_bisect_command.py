@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_helpers import said
 
-from refkernels.cli.app import app
 from refkernels.frameworks import catalog, home, released
 from refkernels.frameworks.catalog import Framework, FrameworkError
 
@@ -61,7 +60,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def invoked(folder: Path, *words: str) -> tuple[int, str]:
     command = ["bisect", "stub", "--op", "sin", "--dtype", "float32", "--case", "sin/range*"]
-    ran = CliRunner().invoke(app, [*command, "--out", str(folder), *words])
+    ran = said(*command, "--out", str(folder), *words)
     assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.output
     return ran.exit_code, " ".join(ran.output.split())
 

@@ -13,7 +13,7 @@ import planted_faults
 import pytest
 import typer
 from command_helpers import refused
-from typer.testing import CliRunner
+from command_helpers import said as refkernels_says
 
 import refkernels
 from refkernels import cli, registry
@@ -24,10 +24,6 @@ SMALL = ["--case", "tan/array_size[n=1,seed=0]", "--dtype", "float32"]
 
 
 fakes = planted_faults.fixture("correct", "one_ulp_off", "exception", "missing")
-
-
-def refkernels_says(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_the_version_is_printed() -> None:
@@ -305,11 +301,11 @@ def test_managed_environments_are_deleted_only_where_the_user_agrees(
     assert nobody.exit_code == 2
     assert "nothing was deleted: `refkernels env remove numpy --yes`" in nobody.stderr
     assert all(str(folder) in nobody.stderr for folder in two_environments)
-    no = CliRunner().invoke(app, ["env", "remove", "numpy"], input="n\n")
+    no = refkernels_says("env", "remove", "numpy", input="n\n")
     assert no.exit_code == 1
     assert older.exists()
     assert newer.exists()
-    removal = CliRunner().invoke(app, ["env", "remove", "numpy==1.26.4"], input="y\n")
+    removal = refkernels_says("env", "remove", "numpy==1.26.4", input="y\n")
     assert (removal.exit_code, removal.stdout.endswith(f"Deleted: {older}\n")) == (0, True)
     assert newer.exists()
     yes = refkernels_says("env", "remove", "numpy", "--yes")
@@ -336,7 +332,7 @@ def test_every_module_of_the_command_line_is_a_command() -> None:
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "app"}
     command: Any = typer.main.get_command(app)
     assert modules == set(command.commands)
-    listed = CliRunner().invoke(app, ["--help"], terminal_width=80).stdout.split("Commands:")[1]
+    listed = refkernels_says("--help", terminal_width=80).stdout.split("Commands:")[1]
     assert "..." not in listed  # a line says it whole
 
 

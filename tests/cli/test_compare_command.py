@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from typer.testing import CliRunner
-
-from refkernels.cli.app import app
+from command_helpers import said
 
 
 def written(folder: Path, **changes: object) -> Path:
@@ -19,7 +17,7 @@ def written(folder: Path, **changes: object) -> Path:
 
 
 def invoked(*words: object) -> tuple[int, str]:
-    ran = CliRunner().invoke(app, ["compare", *map(str, words)])
+    ran = said("compare", *map(str, words))
     assert "Traceback" not in ran.output
     return ran.exit_code, ran.output
 

@@ -1,6 +1,7 @@
 """`refkernels explain`: its arguments, pasted text too, its output and its status."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +9,15 @@ import ml_dtypes
 import numpy as np
 import planted_faults
 import pytest
-from command_helpers import refused
-from typer.testing import CliRunner
+from command_helpers import refused, said
 
 from refkernels import registry
-from refkernels.cli.app import app
 from refkernels.diagnosis import casefile
 
 X = np.random.default_rng(2).standard_normal((3, 5)).astype(np.float32)
 
 
+refkernels_says = partial(said, "explain")
 fakes = planted_faults.fixture("correct", "exception")
 
 
@@ -31,18 +31,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def refkernels_says(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(app, ["explain", *[str(argument) for argument in arguments]])
-
-
 def test_a_case_about_an_oracle_of_one_s_own_is_read_again_beside_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("own.py").write_text(
         "import refkernels\n\n\ndef half(xp, x):\n    return xp.sin(x) / 2\n\n\n"
-        "halved = refkernels.oracle(half, 'x[...] -> y[...]')\n",
+        "halved = refkernels.oracle(half, 'x[...] -> y[...]')\n\n\n"
+        "def kernel(x):\n    import numpy as np\n\n    return np.sin(x) / 2\n",
         encoding="utf-8",
     )
+    target = "--oracle", "own.py:halved", "--kernel", "own.py:kernel", "--dtype", "float32"
+    measured = said("measure", *target, "--out", "report")
+    assert "100 % rounding at most" in measured.stdout, measured.output
     asked = ("--input", "x=x.npy", "--output", "y=z.npy", "--save", "case.npz")
     first = refkernels_says("--oracle", "own.py:halved", *asked)
     assert first.exit_code == 0, first.output
@@ -239,7 +239,7 @@ max dif: tensor(0.0009)
 
 
 def says(*arguments: str, thread: str = THREAD) -> Any:
-    return CliRunner().invoke(app, ["explain", *arguments], input=thread)
+    return refkernels_says(*arguments, input=thread)
 
 
 def test_a_thread_is_explained_from_standard_input_and_from_a_file(tmp_path: Path) -> None:

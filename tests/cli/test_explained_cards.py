@@ -6,9 +6,8 @@ from typing import Any
 
 import planted_faults
 import pytest
-from typer.testing import CliRunner
+from command_helpers import said
 
-from refkernels.cli.app import app
 from refkernels.cli.shared import explaining
 from refkernels.reporting.measure import symptoms
 from refkernels.runs.measurement import run
@@ -29,7 +28,7 @@ def measured(out: Path, *more: str) -> list[dict[str, Any]]:
         "cpu",
     ]
     question = ["measure", "--case", CASE, "--dtype", "float32", *frameworks, "--out", str(out)]
-    ran = CliRunner().invoke(app, [*question, *more])
+    ran = said(*question, *more)
     assert ran.exit_code == 0, ran.output
     lines = (out / "records.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_helpers import said
 
-from refkernels.cli.app import app
 from refkernels.cli.shared import pages
 from refkernels.records.files import compress
 from refkernels.runs.sweeps import pool
@@ -31,11 +30,11 @@ def test_four_processes_at_most_are_asked_for_and_where_none_starts_the_current_
 
 def test_a_page_links_to_the_records_that_are_beside_it(tmp_path: Path) -> None:
     question = ["measure", "--framework", "numpy", "--case", "sin/specials[seed=0]"]
-    ran = CliRunner().invoke(app, [*question, "--dtype", "float32", "--out", str(tmp_path)])
+    ran = said(*question, "--dtype", "float32", "--out", str(tmp_path))
     assert ran.exit_code == 0, ran.output
     path = tmp_path / "records.jsonl"
     for name in ("records.jsonl", "records.jsonl.gz"):
-        assert CliRunner().invoke(app, ["report", str(tmp_path)]).exit_code == 0
+        assert said("report", str(tmp_path)).exit_code == 0
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
         assert f'href="{name}" download' in page
         assert (tmp_path / name).exists()

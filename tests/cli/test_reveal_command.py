@@ -1,22 +1,19 @@
 """`refkernels reveal`: its output and its status."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import planted_faults
 import pytest
-from typer.testing import CliRunner
+from command_helpers import said
 
-from refkernels.cli.app import app
 from refkernels.diagnosis.summation import SummationTree, known
 from refkernels.reporting import orders
 
+refkernels_says = partial(said, "reveal")
 fakes = planted_faults.fixture("import_error")
-
-
-def refkernels_says(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(app, ["reveal", *[str(argument) for argument in arguments]])
 
 
 def revealed(*arguments: str) -> dict[str, Any]:

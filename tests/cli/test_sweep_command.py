@@ -1,20 +1,15 @@
 """`refkernels sweep`: its output and its status."""
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import planted_faults
 import pytest
-from typer.testing import CliRunner
+from command_helpers import said
 
-from refkernels.cli.app import app
-
+refkernels_says = partial(said, "sweep")
 fakes = planted_faults.fixture("one_ulp_off", "exception")
-
-
-def refkernels_says(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(app, ["sweep", *[str(argument) for argument in arguments]])
 
 
 @pytest.mark.parametrize(
@@ -55,7 +50,7 @@ def test_several_ops_frameworks_and_formats_in_one_call(tmp_path: Path) -> None:
     assert sweeps["sin", "fake_exception"]["status"] == "incomplete"
     assert sweeps["cos", "fake_exception"]["status"] == "ok"
     page = (out / "sweep.html").read_bytes()
-    assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
+    assert said("report", out).exit_code == 0
     assert (out / "sweep.html").read_bytes() == page
     refused = refkernels_says(*arguments)
     assert refused.exit_code == 2

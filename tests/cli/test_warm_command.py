@@ -5,12 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from command_helpers import refused
-from typer.testing import CliRunner
+from command_helpers import refused, said
 
 from refkernels.arithmetic import jit
 from refkernels.cli import warm
-from refkernels.cli.app import app
 
 PROGRAM = """
 import gc
@@ -43,14 +41,14 @@ def test_what_an_assertion_and_an_explanation_need_is_compiled_ahead() -> None:
 
 def test_the_number_of_kernels_and_their_folder_are_printed(monkeypatch) -> None:
     monkeypatch.setattr(warm, "use", len)
-    result = CliRunner().invoke(app, ["warm", "--op", "sqrt"])
+    result = said("warm", "--op", "sqrt")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("4 kernels compiled for 1 ops in 0 s; ")
     assert str(jit._root()) in result.stdout
 
 
 def test_an_unknown_op_and_a_cache_that_cannot_be_written_are_refused():
-    assert "There is no op 'sine'" in refused(CliRunner().invoke(app, ["warm", "--op", "sine"]))
+    assert "There is no op 'sine'" in refused(said("warm", "--op", "sine"))
     python = [sys.executable, "-m", "refkernels", "warm", "--op", "sqrt"]
     nowhere = {**os.environ, "NUMBA_CACHE_DIR": str(Path(os.devnull) / "below")}
     done = subprocess.run(python, env=nowhere, capture_output=True, text=True)

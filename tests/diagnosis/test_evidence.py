@@ -242,7 +242,7 @@ def test_both_thresholds_and_the_price_are_in_the_evidence() -> None:
 
 def test_right_kernels_of_every_op_are_not_blamed() -> None:
     """A small run of benchmarks/calibration.py; REFKERNELS_CALIBRATION makes it larger."""
-    records = list(calibration.run(range(0, 2 * KERNELS, 2), 1))
+    records = list(calibration.run([*range(0, 2 * KERNELS, 2), 723023], 1))  # once proven
     assert KERNELS / 2 < len(records) <= KERNELS  # an op may refuse what is drawn
     assert [record for record in records if calibration.false(record)] == []
     counts = calibration.exceeding(records)

@@ -336,6 +336,23 @@ def test_overflows_prove_no_two_edits() -> None:
     assert sure_of("softmax", {"x": x}, y) <= {"no_shift", "early_overflow"}
 
 
+def nll(xp: Any, x: Any, target: Any, weight: Any) -> Any:
+    d = x - xp.pivot(x)
+    return (xp.log(xp.sum(xp.exp(d))) - xp.take_along_axis(d, target)) * weight
+
+
+@pytest.mark.parametrize("size", [60, 300])
+def test_infinities_of_either_sign_prove_no_other_function(size: int) -> None:
+    """An own loss without its maximum: what overflows is told, also beyond float64's range."""
+    own = refkernels.oracle(nll, "x[... n], target[...]:int, weight[...] -> y[...]", "n")
+    inputs = {"x": size * normal(8, 30), "target": np.arange(8), "weight": normal(8, seed=1)}
+    with np.errstate(over="ignore"):
+        loss = np.log(np.exp(inputs["x"]).sum(-1)) - inputs["x"][np.arange(8), inputs["target"]]
+    explanation = refkernels.explain(own.op, inputs, {"y": loss * inputs["weight"]})
+    assert (explanation.cause, explanation.confidence) == ("unstable_identity", "consistent")
+    assert explanation.candidates[0].details == {"formula": "exp(x)"}
+
+
 def test_bits_of_two_moments_prove_nothing_that_the_param_refutes() -> None:
     """Adam's moments lack a decay that the step has in a way that no hypothesis has."""
     param, grad, m = normal(3, 48, seed=4)

@@ -1,12 +1,12 @@
 """The BERT of the examples: certified as a formula, and the same in four frameworks."""
 
-import importlib.util
 import json
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import flint
@@ -24,21 +24,16 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 
 
-def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def example(name: str) -> SimpleNamespace:
+    return SimpleNamespace(**runpy.run_path(str(EXAMPLES / f"{name}.py")))
 
 
 @pytest.fixture(scope="module")
-def bert() -> ModuleType:
+def bert() -> SimpleNamespace:
     return example("bert")
 
 
-def test_the_first_loss_has_a_certificate(bert: ModuleType) -> None:
+def test_the_first_loss_has_a_certificate(bert: SimpleNamespace) -> None:
     """5.981429278300, as float64 runs of three frameworks print it."""
     weights, batch = bert.load()
     with Arb(128) as arb:
@@ -51,7 +46,7 @@ def test_the_first_loss_has_a_certificate(bert: ModuleType) -> None:
     assert abs(float(xp.store(plain).data.item()) - float(ball.mid())) < 1e-12
 
 
-def test_the_gradients_are_enclosed_and_one_is_zero(bert: ModuleType) -> None:
+def test_the_gradients_are_enclosed_and_one_is_zero(bert: SimpleNamespace) -> None:
     """Against those of the float64 reading; attention does not depend on its key's bias."""
     weights, batch = bert.load(rows=1)
     with Arb(128) as arb:
@@ -104,7 +99,7 @@ def test_four_frameworks_train_one_definition(runs: dict[str, Path]) -> None:
 
 
 def test_null_runs_have_the_learning_rates_of_the_training(
-    bert: ModuleType, monkeypatch: pytest.MonkeyPatch
+    bert: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that PyTorch's own schedulers gave: 30 steps of warm-up, then a decay to step 300."""
     kept = EXAMPLES.parent / "benchmarks" / "results" / "cpu-x86_64-linux" / "bert_curves.json"

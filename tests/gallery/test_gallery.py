@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command_helpers import said
 
 from refkernels import gallery
-from refkernels.cli.app import app
 from refkernels.cli.gallery import page_of
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.summation import known, replay
@@ -49,7 +48,7 @@ def gap(entry: Entry) -> np.ndarray:
 
 
 def refkernels_says(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["gallery", *arguments])
+    return said("gallery", *arguments)
 
 
 def test_the_seeds_and_the_threads_are_there() -> None:

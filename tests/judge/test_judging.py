@@ -16,14 +16,13 @@ from unittest.mock import Mock
 import numpy as np
 import odd_kernels
 import pytest
+from command_helpers import said
 from hunting import one_in
 from listing import SEED
 from presence import compiled
-from typer.testing import CliRunner
 
 from refkernels import registry
 from refkernels.arithmetic import formats
-from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
 from refkernels.judging import precision, questions, running
 from refkernels.judging.challenges import Drawer
@@ -588,7 +587,7 @@ def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     options = f"--level quick --seed {SEED} --times --out {page}".split()
     command = ["judge", kernel, *options]
-    result = CliRunner().invoke(app, [*command, "--json"])
+    result = said(*command, "--json")
     assert result.exit_code == 1
     record = json.loads(result.stdout)
     assert record["verdict"] == "wrong"
@@ -596,7 +595,7 @@ def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     assert record["cause"]["cause"] in named
     assert record["replay"].endswith(f"--seed {SEED} --level quick --times")
     assert "tanh" in page.read_text(encoding="utf-8")
-    again = CliRunner().invoke(app, [*command, "--lang", "zh"])
+    again = said(*command, "--lang", "zh")
     assert "有误" in again.output
     assert record["reasons"][0]["details"]["got"] in again.output
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import flint
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -184,6 +185,25 @@ def test_a_script_carries_the_rows_that_an_element_depends_on() -> None:
     (part,) = question["inputs"]["x"]["parts"]
     assert part["index"] == [17, ":"]
     assert bytes.fromhex(part["hex"]) == x[17].tobytes()
+
+
+def test_an_own_op_has_cases_that_its_formula_takes() -> None:
+    """Whole numbers below every length; optional inputs given and left out; no root of -1."""
+    chosen = refkernels.oracle(
+        lambda xp, x, at: xp.take_along_axis(x, at), "x[... n], at[...]:int -> y[...]", "n"
+    )
+    for case in chosen.op.cases():
+        inputs, params = case.build("bfloat16")
+        chosen.op.evaluate("backward", inputs, params)
+        assert inputs["x"].dtype == ml_dtypes.bfloat16
+        assert inputs["at"].max() > 0
+    built = [case.build("float32") for case in TEMPERED.op.cases()]
+    assert [("scale" in inputs, params) for inputs, params in built] == [
+        (given, {"temperature": 1.0}) for given in (True, True, False)
+    ]
+    rooted = refkernels.oracle(lambda xp, x: xp.sqrt(x), "x[n] -> y[n]").op
+    assert all(case.build("float32")[0]["x"].min() >= 0 for case in rooted.cases())
+    assert CLIPPED.op.cases() == []
 
 
 @pytest.mark.parametrize(

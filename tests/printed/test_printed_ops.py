@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hunting import HUNT, one_way
+from printed_tensors import shown
 
 from refkernels import registry
 from refkernels.arithmetic import formats
@@ -13,17 +14,6 @@ from refkernels.printed import text, verdict
 
 LARGEST = 1300  # elements of the inputs together
 Inputs = dict[str, np.ndarray]
-
-
-def shown(name: str, array: np.ndarray) -> str:
-    """The array as torch prints it, floats to four decimals."""
-
-    def rows(part: np.ndarray) -> str:
-        if part.ndim:
-            return f"[{', '.join(map(rows, part))}]"
-        return f"{part.item():.4f}" if part.dtype.kind == "f" else str(part.item())
-
-    return f"{name}: tensor({rows(array)}, dtype=torch.{array.dtype})\n"
 
 
 QUESTIONS = [(name, way) for name, op in registry.ops().items() for way in op.directions]

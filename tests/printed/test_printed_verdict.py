@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hunting import HUNT
+from printed_tensors import shown
 
 from refkernels import registry
 from refkernels.arithmetic import formats
@@ -33,17 +34,6 @@ def gelu(rng: np.random.Generator) -> Arrays:
 
 
 DRAWS = {"softmax": softmax, "layernorm": layernorm, "matmul": matmul, "gelu": gelu}
-
-
-def shown(name: str, array: np.ndarray, decimals: int) -> str:
-    """The array as torch prints it, to that many decimals."""
-
-    def rows(part: np.ndarray) -> str:
-        if part.ndim:
-            return f"[{', '.join(map(rows, part))}]"
-        return f"{float(part):.{decimals}f}" + ("" if decimals else ".")
-
-    return f"{name}: tensor({rows(array)}, dtype=torch.{array.dtype})\n"
 
 
 def judged(op: str, inputs: Arrays, got: np.ndarray, decimals: int, **params: object) -> dict:

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_helpers import refused
+from command_helpers import refused, said
 from plain_interpreter import PlainInterpreter, in_one_process
 from presence import interpreter_of
-from typer.testing import CliRunner
 
-from refkernels.cli.app import app
 from refkernels.profiling import program as programs
 from refkernels.profiling.program import Profile, of_file
 
@@ -156,7 +154,7 @@ def test_a_script_is_profiled_up_to_its_first_backward(
         "    loss.backward()\n"
         "    raise SystemExit('it went on')\n"
     )
-    done = CliRunner().invoke(app, ["profile", str(script), "7", "--json"])
+    done = said("profile", str(script), "7", "--json")
     assert done.exit_code == 0, done.output
     record = json.loads(done.stdout)
     assert {row["line"] for row in record["sites"]} == {4}
@@ -174,7 +172,7 @@ def test_a_script_is_profiled_up_to_its_first_backward(
     ],
 )
 def test_what_cannot_be_profiled_is_told_in_one_sentence(program: str, words: str) -> None:
-    assert words in refused(CliRunner().invoke(app, ["profile", str(PROGRAMS.parent / program)]))
+    assert words in refused(said("profile", str(PROGRAMS.parent / program)))
 
 
 def test_an_exact_program_has_nothing_to_tell() -> None:

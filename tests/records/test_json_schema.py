@@ -13,12 +13,11 @@ import mutations
 import numpy as np
 import pytest
 import test_sweep_pages as sweep_pages
+from command_helpers import said
 from hunting import HUNT
 from test_fuzz_records import MEASURED
-from typer.testing import CliRunner
 
 import refkernels
-from refkernels.cli.app import app
 from refkernels.records import codec, schema
 from refkernels.records.words import SCHEMA
 
@@ -48,7 +47,7 @@ def test_the_schema_is_a_json_schema_and_states_its_version() -> None:
 
 
 def test_the_command_prints_what_docs_hold() -> None:
-    printed = CliRunner().invoke(app, ["schema"])
+    printed = said("schema")
     kept = (ROOT / "docs" / "records.schema.json").read_text(encoding="utf-8")
     assert printed.output == kept, "refkernels schema > docs/records.schema.json"
 

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+from command_helpers import said
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from refkernels import registry
 from refkernels.arithmetic import formats
-from refkernels.cli.app import app
 from refkernels.testing import Tolerance, tolerances
 
 RNG = np.random.default_rng(3)
@@ -81,7 +80,7 @@ def test_where_no_tolerance_is_right_there_is_none():
 
 def test_the_command_draws_inputs_and_refuses_what_is_no_shape():
     def run(*words):
-        return CliRunner().invoke(app, ["tolerances", *words])
+        return said("tolerances", *words)
 
     done = run("softmax", "--shape", "x=4,10", "--dtype", "bfloat16", "--json")
     x = np.random.default_rng(0).standard_normal((4, 10)).astype(formats.get("bfloat16").dtype)
@@ -114,5 +113,5 @@ def test_the_command_draws_inputs_and_refuses_what_is_no_shape():
     ],
 )
 def test_the_command_draws_what_the_op_takes(words):
-    done = CliRunner().invoke(app, ["tolerances", *words])
+    done = said("tolerances", *words)
     assert done.exit_code == 0, done.output

@@ -25,18 +25,8 @@ from refkernels.contexts.graph import Edits, Graph, Node, Reader, in_order, need
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import RoundedArithmetic, data
 from refkernels.diagnosis import code_lengths
-from refkernels.diagnosis.edits import arithmetic, recognised
-from refkernels.diagnosis.edits.catalogue import (
-    XP,
-    Derive,
-    Edit,
-    KeyOf,
-    Program,
-    affected,
-    by,
-    program_of,
-    through,
-)
+from refkernels.diagnosis.edits import arithmetic, catalogue, recognised
+from refkernels.diagnosis.edits.catalogue import XP, Derive, Edit, Program, affected, by
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.diagnosis.wrong import wrong_elements
@@ -165,7 +155,7 @@ class Screen:
         self._cost_of = functools.cache(lambda n: self._cost(affected(self.program.users, n)))
         self.answers: dict[Hashable, Answer | None] = {}  # the oracle's, by chain of edits
         self.missed = set[Hashable]() if missed is None else missed
-        self.key_of, self._kept = KeyOf(self.value_of), dict[Any, list[Any]]()
+        self.key_of, self._kept = catalogue.KeyOf(self.value_of), dict[Any, list[Any]]()
         self.rows = _rows(problem, self.question, outputs, self.names, elements)
         self.block = {n: self.question.in_axes(n, mask) for n, mask in (block or {}).items()}
         self.looked_at = {name: self._at_rows(name, mask) for name, mask in self.block.items()}
@@ -206,7 +196,7 @@ class Screen:
 
     @cached_property
     def program(self) -> Program:
-        return program_of(self.formula, self.arguments(self.arrays), self.derive)
+        return catalogue.program_of(self.formula, self.arguments(self.arrays), self.derive)
 
     @property
     def has_a_program(self) -> bool:
@@ -255,7 +245,8 @@ class Screen:
         of a result that nothing else reads, and gradients that are stopped where none is taken."""
         edits = edits_of(self.program, None, self.recognised)
         edits = [edit for edit in edits if self.derive or edit.family != "gradient"]
-        read = {through(a) for n in self.program.nodes if through(n) is n for a in n.operands}
+        through, nodes = catalogue.through, self.program.nodes
+        read = {through(a) for n in nodes if through(n) is n for a in n.operands}
         results = {through(node) for node in self.program.graph.outputs if node} - read
         results |= {through(a) for node in results if node.op == "either" for a in node.operands}
         own, working = self.problem.format, formats.working_format(self.problem.format)

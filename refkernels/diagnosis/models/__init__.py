@@ -38,9 +38,8 @@ class Known:
     rows: int = 0
 
 
-_OF_ANGLES = Known((circular.reductions,), errors=circular.errors)
 _OF_OPS: dict[str, Known] = {
-    **dict.fromkeys(("sin", "cos", "tan"), _OF_ANGLES),
+    **dict.fromkeys(("sin", "cos", "tan"), Known((circular.reductions,), errors=circular.errors)),
     "clip_by_norm": Known(questions=(clipping.by_groups,)),
     "clip_by_global_norm": Known(questions=(clipping.by_groups, clipping.by_other_tensors)),
     "cross_entropy": Known(questions=(smoothing.in_float32,)),

@@ -58,11 +58,12 @@ class Plan:
 
     @property
     def first(self) -> tuple[Unit, ...]:
-        """One unit of each op, for a first table; the ops with the most units first, which are the
-        best known."""
+        """One unit of each op, for a first table, of a case, forward and in float32 if it can be;
+        the ops with the most units first, which are the best known."""
         units = Counter(unit.op.name for unit in self.units)
         first: dict[str, Unit] = {}
-        for unit in self._candidates:
+        cases = (unit for unit in self.units if unit.case is not None)
+        for unit in sorted(cases, key=lambda u: (u.dtype != "float32", u.direction != "forward")):
             first.setdefault(unit.op.name, unit)
         return tuple(sorted(first.values(), key=lambda unit: -units[unit.op.name]))
 
@@ -71,12 +72,6 @@ class Plan:
         """The units in the order in which they are measured: `first`, then the others."""
         keys = {unit.key for unit in self.first}
         return (*self.first, *(unit for unit in self.units if unit.key not in keys))
-
-    @property
-    def _candidates(self) -> list[Unit]:
-        """The units with a case, forward passes in float32 first."""
-        cases = [unit for unit in self.units if unit.case is not None]
-        return sorted(cases, key=lambda u: (u.dtype != "float32", u.direction != "forward"))
 
 
 def select(
@@ -108,6 +103,11 @@ def select(
     matched: set[str] = set()
     for op in chosen_ops:
         all_cases = op.cases()
+        if not all_cases:
+            raise ValueError(
+                f"There are no inputs to measure {op.name} on, as it takes a list of arrays: "
+                "testing.assert_kernel and explain take yours."
+            )
         planned_cases = {
             (dtype, direction): all_cases if full else _quick(all_cases, dtype, direction)
             for dtype in wanted_dtypes

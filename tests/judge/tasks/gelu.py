@@ -17,7 +17,3 @@ class ModelNew(nn.Module):
 
 def get_inputs():
     return [torch.rand(4096, 4096)]
-
-
-def get_init_inputs():
-    return []

@@ -16,7 +16,3 @@ class ModelNew(nn.Module):
 
 def get_inputs():
     return [torch.rand(128, 4000)]
-
-
-def get_init_inputs():
-    return []
