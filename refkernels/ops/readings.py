@@ -283,4 +283,11 @@ class _Blocks:
         shape = self.question.shapes[name]
         if self.question.rows_of[name]:
             shape = (rows, *shape[1:])
-        return tuple(np.broadcast_to(part, shape) for part in self.reading.parts(value))
+        parts = self.reading.parts(value)
+        try:
+            return tuple(np.broadcast_to(part, shape) for part in parts)
+        except ValueError:
+            own, said = parts[0].shape[1:], shape[1:]
+            raise ValueError(
+                f"The formula gives rows of {name} of shape {own}: by its signature it is {said}."
+            ) from None

@@ -220,6 +220,7 @@ def test_an_own_op_has_cases_that_its_formula_takes() -> None:
         (lambda: CLIPPED.backward([np.ones(2)]), ValueError, "no backward pass"),
         (lambda: refkernels.oracle(3, "x[...] -> y[...]"), TypeError, "f\\(xp, x"),  # type: ignore[arg-type]
         (lambda: refkernels.oracle(relu_squared, "x -> y"), ValueError, "not an array"),
+        (lambda: asked(lambda xp, x: xp.take(x, [0, 1, 1], -1)), ValueError, "shape .3,.: by its"),
         (lambda: asked(lambda x: x), TypeError, "write def formula\\(xp, x\\)"),
         (lambda: asked(lambda xp, z: z), TypeError, "missing a required argument: 'z'"),
         (lambda: asked(lambda xp, x, *, eps: x), TypeError, "required .*argument: 'eps'"),
