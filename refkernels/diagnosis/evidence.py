@@ -22,8 +22,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import code_lengths, units
-from refkernels.diagnosis import hypothesis as told
+from refkernels.diagnosis import code_lengths, hypothesis, units
 from refkernels.diagnosis.fit import LIKE, Fit, same
 from refkernels.diagnosis.hypothesis import HARMLESS, Candidate, Claim, Evidence, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Doubles, Problem
@@ -117,7 +116,7 @@ def by_bits_or_errors(problem: Problem, trial: Tried, truth: Fit, got: Array) ->
     if trial.fits or model is None or not errors_alike(problem, claim.output, got, model):
         return trial
     equal = int(np.count_nonzero(same(got, model)))
-    outcome = told.Outcome(True, equal, got.size, truth.over_bound)
+    outcome = hypothesis.Outcome(True, equal, got.size, truth.over_bound)
     return replace(trial, claim=replace(claim, prediction=Prediction(outcome=outcome)), fits=True)
 
 
@@ -276,13 +275,13 @@ def code(
     return lengths
 
 
-def weighed(hypothesis: Candidate, earned: Doubles, count: int, tried: int) -> Evidence:
-    """A hypothesis's evidence from its units' bits, as one of `tried` (model, parameter) pairs."""
-    description, total = math.log2(max(tried, 1)) + hypothesis.price, float(np.sum(earned))
-    described = description + hypothesis.parameters * float(np.max(earned, initial=0.0))
+def weighed(candidate: Candidate, earned: Doubles, count: int, tried: int) -> Evidence:
+    """A candidate's evidence from its units' bits, as one of `tried` (model, parameter) pairs."""
+    description, total = math.log2(max(tried, 1)) + candidate.price, float(np.sum(earned))
+    described = description + candidate.parameters * float(np.max(earned, initial=0.0))
     bits = total - described
     needed = None
     if bits < Evidence.MATCHED and total > 0.0 and count:
         solved = description + Evidence.MATCHED
-        needed = max(math.ceil(solved / (total / count)) + hypothesis.parameters, count + 1)
+        needed = max(math.ceil(solved / (total / count)) + candidate.parameters, count + 1)
     return Evidence(bits, count, needed, described=described)

@@ -19,7 +19,7 @@ from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 from refkernels.arithmetic.ladder import Indices, Open
 from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
-from refkernels.ops import formula as ways
+from refkernels.ops import formula as formulas
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Formula, PerOutput, Sliced, TwoStage, Values, Whole
 from refkernels.ops.readings import Reading, needed, restricted_to
@@ -130,7 +130,7 @@ class Selection:
         blocks = []
         for rows in self._blocks():
             arguments = reading.arguments(self.question.take(rows), params)
-            values = ways.several(formula.statistics(xp, **arguments))
+            values = formulas.several(formula.statistics(xp, **arguments))
             blocks.append([xp.broadcast(statistic, (rows.size, 1)) for statistic in values])
         return tuple(xp.concatenate(statistic, axis=0) for statistic in zip(*blocks, strict=True))
 
@@ -219,7 +219,7 @@ class Selection:
         return slices
 
     def _output(self, results: Any, name: str) -> Value:
-        value = ways.by_output(self.question.shapes, results)[name]
+        value = formulas.by_output(self.question.shapes, results)[name]
         assert value is not None
         return value
 
